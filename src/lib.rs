@@ -17,3 +17,4 @@
 //! - `cli`: the command line
 
 pub mod base;
+pub mod model;
