@@ -17,4 +17,5 @@
 //! - `cli`: the command line
 
 pub mod base;
+pub mod machine;
 pub mod model;

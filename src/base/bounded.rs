@@ -51,6 +51,12 @@ impl Name {
         Name(Arc::from("default"))
     }
 
+    /// A bound below every name, for the start of a range. Not a valid name itself.
+    #[must_use]
+    pub fn first() -> Name {
+        Name(Arc::from(""))
+    }
+
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -141,6 +141,8 @@ pub struct Fire {
     pub lease: Option<Lease>,
     /// Attempts so far.
     pub attempt_count: u32,
+    /// Those of them that were handed back unfinished: they do not count as tries.
+    pub released_count: u32,
     /// The latest attempts, oldest first, at most `limits::ATTEMPTS_KEPT_MAX`.
     pub attempts: Vec<Attempt>,
     /// Somebody asked to cancel it while it ran.
