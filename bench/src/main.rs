@@ -1,2 +1,2 @@
-//! Entry point.
+//! Measures the pure core and a cluster of three.
 fn main() {}

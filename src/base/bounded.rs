@@ -1,4 +1,5 @@
-//! Text that cannot exceed its limit, and names that every route, file and log line can carry as they are.
+//! Text that cannot exceed its limit, and names that every route, file and log line can carry as
+//! they are.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::limits::NAME_BYTES_MAX;
 
-/// A name of a tenant, group, job, trigger, pool, worker or label: ASCII letters, digits, `.`, `_` and `-`,
-/// beginning with a letter or digit, 1 to [`NAME_BYTES_MAX`] bytes. Cheap to clone.
+/// A name of a tenant, group, job, trigger, pool, worker or label: ASCII letters, digits, `.`, `_`
+/// and `-`, beginning with a letter or digit, 1 to [`NAME_BYTES_MAX`] bytes. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Name(Arc<str>);
 

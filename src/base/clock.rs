@@ -6,9 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::base::time::{Span, Timestamp};
 
-/// Where the time comes from; shared by everything that needs it, so that tests can hold it in their hands.
+/// Where the time comes from; shared by everything that needs it, so that tests can hold it in
+/// their hands.
 pub trait Clock: Send + Sync + 'static {
-    /// The wall clock. It may step in both directions: callers compare it with stamps, never with itself.
+    /// The wall clock. It may step in both directions: callers compare it with stamps, never with
+    /// itself.
     fn now(&self) -> Timestamp;
 }
 

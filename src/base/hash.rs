@@ -1,7 +1,8 @@
 //! A stable hash, for jitter, `H` fields and the identity of requests.
 //!
 //! Its values are stored and compared across versions and members, so the algorithm never changes:
-//! 64-bit FNV-1a (Fowler, Noll, Vo), finished with the mixer of SplitMix64 so that low bits are usable.
+//! 64-bit FNV-1a (Fowler, Noll, Vo), finished with the mixer of SplitMix64 so that low bits are
+//! usable.
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;

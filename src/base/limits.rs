@@ -1,7 +1,7 @@
 //! Every limit of the system, with its unit and its reason, in one place.
 //!
-//! A limit that refuses input is named in the refusal. The relations between limits are asserted when the
-//! program is compiled.
+//! A limit that refuses input is named in the refusal. The relations between limits are asserted
+//! when the program is compiled.
 
 use crate::base::time::Span;
 
@@ -17,7 +17,8 @@ pub const ERROR_BYTES_MAX: usize = 4 * 1_024;
 pub const PAYLOAD_BYTES_MAX: usize = 32 * 1_024;
 /// Largest result a worker may hand back, in bytes of JSON.
 pub const RESULT_BYTES_MAX: usize = 8 * 1_024;
-/// Longest tail of a command's output kept on its attempt, in bytes. The rest stays with the worker.
+/// Longest tail of a command's output kept on its attempt, in bytes. The rest stays with the
+/// worker.
 pub const OUTPUT_BYTES_MAX: usize = 8 * 1_024;
 /// Most environment variables, arguments, headers or labels of one job or worker.
 pub const ENTRIES_MAX: usize = 64;
@@ -71,7 +72,8 @@ pub const LEASE_TTL_DEFAULT: Span = Span::from_secs(30);
 pub const WORKER_TTL: Span = Span::from_secs(60);
 /// Longest long poll.
 pub const POLL_WAIT_MAX: Span = Span::from_secs(60);
-/// An occurrence recorded later than this after its time is a misfire. Longer than a change of leader takes.
+/// An occurrence recorded later than this after its time is a misfire. Longer than a change of
+/// leader takes.
 pub const MISFIRE_GRACE_DEFAULT: Span = Span::from_secs(10);
 /// How far back `fire_all` and `fire_once` reach when the trigger does not say.
 pub const CATCHUP_WINDOW_DEFAULT: Span = Span::from_days(1);

@@ -14,7 +14,8 @@ const MS_PER_MINUTE: i64 = 60 * MS_PER_SECOND;
 const MS_PER_HOUR: i64 = 60 * MS_PER_MINUTE;
 const MS_PER_DAY: i64 = 24 * MS_PER_HOUR;
 
-/// An instant: milliseconds since 1970-01-01T00:00:00Z, between [`Timestamp::MIN`] and [`Timestamp::MAX`].
+/// An instant: milliseconds since 1970-01-01T00:00:00Z, between [`Timestamp::MIN`] and
+/// [`Timestamp::MAX`].
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -95,7 +96,7 @@ impl FromStr for Timestamp {
         let parsed = DateTime::parse_from_rfc3339(text)
             .map_err(|_| TimestampError::Format { text: shown() })?;
         let ms = parsed.timestamp_millis();
-        if ms < Timestamp::MIN.0 || ms >= Timestamp::MAX.0 {
+        if !(Timestamp::MIN.0..Timestamp::MAX.0).contains(&ms) {
             return Err(TimestampError::Range { text: shown() });
         }
         Ok(Timestamp(ms))
@@ -196,7 +197,8 @@ pub enum SpanError {
 impl FromStr for Span {
     type Err = SpanError;
 
-    /// Reads `90s`, `1h30m`, `250ms`, `2d`, `1w`, or the ISO 8601 forms `PT15M`, `P1DT2H` and `P2W`.
+    /// Reads `90s`, `1h30m`, `250ms`, `2d`, `1w`, or the ISO 8601 forms `PT15M`, `P1DT2H` and
+    /// `P2W`.
     /// Years and months are refused, for they have no fixed length; so are signs and fractions.
     fn from_str(text: &str) -> Result<Span, SpanError> {
         let shown = || text.chars().take(64).collect::<String>();

@@ -1,4 +1,5 @@
-//! A fire: the record that one occurrence, or one request, is to be run; its attempts; and how it ended.
+//! A fire: the record that one occurrence, or one request, is to be run; its attempts; and how it
+//! ended.
 
 use std::sync::Arc;
 
@@ -154,7 +155,8 @@ pub struct Fire {
 }
 
 impl Fire {
-    /// The key of the run under way or to come: the same for every attempt, and for every spelling of its instant.
+    /// The key of the run under way or to come: the same for every attempt, and for every spelling
+    /// of its instant.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         match &self.trigger {
@@ -176,7 +178,8 @@ pub struct Folded {
     pub count: u64,
 }
 
-/// The time-bounded right to run an attempt. How far it was extended is in the leader's memory only.
+/// The time-bounded right to run an attempt. How far it was extended is in the leader's memory
+/// only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     pub worker: WorkerId,

@@ -1,5 +1,5 @@
-//! Identities. Each is either chosen by a person (a key made of names) or made from the log (a number that no
-//! other entry can yield), so that no member ever has to invent one.
+//! Identities. Each is either chosen by a person (a key made of names) or made from the log (a
+//! number that no other entry can yield), so that no member ever has to invent one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -101,7 +101,8 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// A fire: its job, and a number of its own. It carries the job so that its history is found without an index.
+/// A fire: its job, and a number of its own. It carries the job so that its history is found
+/// without an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FireId {
     pub job: JobId,
@@ -173,7 +174,8 @@ pub struct GroupKey {
     pub group: Name,
 }
 
-/// How often a definition was changed, beginning with 1. Its strong `ETag` is this number in quotes.
+/// How often a definition was changed, beginning with 1. Its strong `ETag` is this number in
+/// quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Revision(pub u64);
 

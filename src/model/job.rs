@@ -1,5 +1,5 @@
-//! A job: *what* to run. Its definition is shared and never changed in place: a replaced one is a new revision,
-//! so that an open fire keeps the one it was recorded with.
+//! A job: *what* to run. Its definition is shared and never changed in place: a replaced one is a
+//! new revision, so that an open fire keeps the one it was recorded with.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::model::policy::{Overlap, RetryPolicy, TimeoutPolicy};
 pub struct Payload(Arc<str>);
 
 impl Payload {
-    /// `None` when the text is longer than a payload may be. The caller has checked that it is JSON.
+    /// `None` when the text is longer than a payload may be. The caller has checked that it is
+    /// JSON.
     #[must_use]
     pub fn new(json: &str) -> Option<Payload> {
         (json.len() <= limits::PAYLOAD_BYTES_MAX).then(|| Payload(Arc::from(json)))

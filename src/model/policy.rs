@@ -19,8 +19,8 @@ pub enum Overlap {
 
 /// When a failed attempt is tried again.
 ///
-/// Attempt n+1 waits `first_delay × factor^(n-1)`, at most `delay_max`. The factor is kept in percent, for the
-/// state machine knows no fractions.
+/// Attempt n+1 waits `first_delay × factor^(n-1)`, at most `delay_max`. The factor is kept in
+/// percent, for the state machine knows no fractions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryPolicy {
     /// Attempts in all, the first one included; 1 means no retry.
@@ -81,7 +81,8 @@ pub enum MisfirePolicy {
     FireAll,
 }
 
-/// What happens to occurrences that were missed: while the cluster was down, without a leader, or paused.
+/// What happens to occurrences that were missed: while the cluster was down, without a leader, or
+/// paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misfire {
     pub policy: MisfirePolicy,

@@ -32,7 +32,8 @@ pub struct Trigger {
     pub cursor: Cursor,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// The latest pause of the trigger, its job or its group, for the reason of what did not fire inside it.
+    /// The latest pause of the trigger, its job or its group, for the reason of what did not fire
+    /// inside it.
     pub last_pause: Option<PauseSpan>,
 }
 
@@ -53,8 +54,8 @@ pub struct PauseSpan {
     pub until: Option<Timestamp>,
 }
 
-/// The trigger's persisted position. Every occurrence up to and including `accounted_to` has ended in exactly one
-/// record; none after it has.
+/// The trigger's persisted position. Every occurrence up to and including `accounted_to` has ended
+/// in exactly one record; none after it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
     pub accounted_to: Timestamp,
