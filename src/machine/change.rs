@@ -6,7 +6,7 @@ use crate::base::bounded::Name;
 use crate::base::time::Timestamp;
 use crate::machine::state::{Meta, RequestRecord};
 use crate::model::fire::{AttemptReport, Fire};
-use crate::model::id::{FireId, GroupKey, JobId, Revision, RunId, TriggerId, WorkerId};
+use crate::model::id::{GroupKey, JobId, Revision, RunId, TriggerId, WorkerId};
 use crate::model::job::{Job, JobSpec};
 use crate::model::tenant::{Group, Tenant};
 use crate::model::trigger::Trigger;
@@ -36,7 +36,8 @@ pub enum Change {
     PutAttempt(RunId, Arc<AttemptReport>),
     /// The job's oldest ended fires and their attempts, this many of them.
     PruneJobHistory(JobId, u32),
-    /// Ended fires of any job that were recorded before an instant, at most this many, oldest first.
+    /// Ended fires of any job that were recorded before an instant, at most this many, oldest
+    /// first.
     PruneHistory(Timestamp, u32),
     PutWorker(Arc<Worker>),
     DropWorker(WorkerId),

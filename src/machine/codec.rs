@@ -1,7 +1,7 @@
 //! Bytes for commands, replies and records. The only file that knows the encoding.
 //!
-//! Every form begins with one byte, its version. An unknown version or variant is an error that names it: a member
-//! that meets one stops rather than drift apart from the others.
+//! Every form begins with one byte, its version. An unknown version or variant is an error that
+//! names it: a member that meets one stops rather than drift apart from the others.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

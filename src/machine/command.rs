@@ -1,8 +1,9 @@
 //! The commands: every change of the replicated state is one of these.
 //!
-//! Numbering rules. A variant's place in an enum is its number on disk and on the wire between members, so
-//! variants are only ever added at the end, never moved or removed, and a field is never added to one: a changed
-//! command is a new variant. `tests/compat/` holds golden bytes of every released one.
+//! Numbering rules. A variant's place in an enum is its number on disk and on the wire between
+//! members, so variants are only ever added at the end, never moved or removed, and a field is
+//! never added to one: a changed command is a new variant. `tests/compat/` holds golden bytes of
+//! every released one.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,8 @@ use crate::model::worker::WorkerSpec;
 /// What the log holds: a proposal with the leader's time on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The leader's clock when it took the proposal in. The machine never goes back: see `State::stamp`.
+    /// The leader's clock when it took the proposal in. The machine never goes back: see
+    /// `State::stamp`.
     pub stamp: Timestamp,
     pub proposal: Proposal,
 }
@@ -133,8 +135,8 @@ pub struct PutTenant {
 pub struct PutJob {
     pub job: JobKey,
     pub spec: JobSpec,
-    /// `None` leaves its triggers as they are; `Some` makes them exactly these, keeping the cursor of each
-    /// trigger whose schedule did not change.
+    /// `None` leaves its triggers as they are; `Some` makes them exactly these, keeping the cursor
+    /// of each trigger whose schedule did not change.
     pub triggers: Option<Vec<(Name, TriggerSpec)>>,
     pub precondition: Precondition,
 }
@@ -160,9 +162,9 @@ pub struct RequestFire {
     pub allow_overlap: bool,
 }
 
-/// What a leader worked out to be due. Every part is checked against the state again: a cursor that has moved, a
-/// trigger that was replaced, a fire that is no longer waiting is passed over, so a repeated proposal changes
-/// nothing.
+/// What a leader worked out to be due. Every part is checked against the state again: a cursor that
+/// has moved, a trigger that was replaced, a fire that is no longer waiting is passed over, so a
+/// repeated proposal changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordFires {
     pub advances: Vec<TriggerAdvance>,
@@ -209,8 +211,8 @@ pub struct Offer {
     pub slots: u32,
 }
 
-/// Hands ready fires to workers. At most one pick of a job is taken in one entry, for the entry's index is the
-/// token and tokens of a job strictly grow.
+/// Hands ready fires to workers. At most one pick of a job is taken in one entry, for the entry's
+/// index is the token and tokens of a job strictly grow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub picks: Vec<Pick>,

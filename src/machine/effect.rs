@@ -1,5 +1,5 @@
-//! What others may want to know of a change. Every node may be told, twice or never, without harm: effects are
-//! hints for polls and watchers, and nothing that must happen depends on them.
+//! What others may want to know of a change. Every node may be told, twice or never, without harm:
+//! effects are hints for polls and watchers, and nothing that must happen depends on them.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Orders and sums over the tables, so that nothing has to be searched for. All of it follows from the tables and
-//! is rebuilt when they are loaded; `machine::invariant` compares the two.
+//! Orders and sums over the tables, so that nothing has to be searched for. All of it follows from
+//! the tables and is rebuilt when they are loaded; `machine::invariant` compares the two.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use crate::model::job::ExecutorKind;
 pub struct Index {
     pub(in crate::machine) job_by_key: OrdMap<Arc<JobKey>, JobId>,
     pub(in crate::machine) trigger_by_name: OrdMap<(JobId, Name), TriggerId>,
-    /// Active triggers of unpaused jobs in unpaused groups, by the time at which a leader must look at them: the
-    /// due time of the next occurrence, or `Timestamp::MIN` while the next one is unknown.
+    /// Active triggers of unpaused jobs in unpaused groups, by the time at which a leader must look
+    /// at them: the due time of the next occurrence, or `Timestamp::MIN` while the next one is
+    /// unknown.
     pub(in crate::machine) due_triggers: OrdSet<(Timestamp, TriggerId)>,
     /// Fires that wait for an instant, by that instant.
     pub(in crate::machine) waiting: OrdSet<(Timestamp, FireId)>,
@@ -29,13 +30,15 @@ pub struct Index {
     pub(in crate::machine) requests_by_age: OrdSet<(Timestamp, Name, String)>,
 }
 
-/// The order in which ready fires are granted: inside a tenant's pool by priority, then by due time.
+/// The order in which ready fires are granted: inside a tenant's pool by priority, then by due
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadyKey {
     pub tenant: Name,
     pub pool: Name,
     pub executor: ExecutorKind,
-    /// `JobSpec::PRIORITY_MAX` minus the priority, so that the ascending order is the order of granting.
+    /// `JobSpec::PRIORITY_MAX` minus the priority, so that the ascending order is the order of
+    /// granting.
     pub rank: u8,
     pub due_at: Timestamp,
     pub fire: FireId,

@@ -1,16 +1,16 @@
-//! The replicated state machine: [`Machine::apply`] turns a state and an entry into the next state, a reply, the
-//! records that changed and hints for the node around it.
+//! The replicated state machine: [`Machine::apply`] turns a state and an entry into the next state,
+//! a reply, the records that changed and hints for the node around it.
 //!
 //! Four properties hold, and the tests of this module are named after them.
 //!
-//! - **Pure.** The result depends on the state and the entry alone. There is no clock: time is the stamp that the
-//!   leader wrote into the entry. There is no chance, and no map without an order.
-//! - **Total.** Every entry that decodes can be applied to every state. What cannot be done is refused by a reply;
-//!   nothing panics, apart from a broken invariant.
-//! - **Serial.** Overlap, slots, keys and limits are decided here and nowhere else, one entry after the other, and
-//!   so they are exact over the whole cluster.
-//! - **Blind to schedules.** Apply never works out when a trigger fires. A leader did, and the entry carries it:
-//!   members with different time-zone tables still agree.
+//! - **Pure.** The result depends on the state and the entry alone. There is no clock: time is the
+//!   stamp that the leader wrote into the entry. There is no chance, and no map without an order.
+//! - **Total.** Every entry that decodes can be applied to every state. What cannot be done is
+//!   refused by a reply; nothing panics, apart from a broken invariant.
+//! - **Serial.** Overlap, slots, keys and limits are decided here and nowhere else, one entry after
+//!   the other, and so they are exact over the whole cluster.
+//! - **Blind to schedules.** Apply never works out when a trigger fires. A leader did, and the
+//!   entry carries it: members with different time-zone tables still agree.
 //!
 //! Nothing here knows of Raft, disks, HTTP or threads.
 

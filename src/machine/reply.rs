@@ -1,7 +1,7 @@
 //! What the machine answers: the result of a command, or the business's refusal of it.
 //!
-//! A refusal is replicated like a result. It changed nothing, apart from being remembered under the caller's
-//! idempotency key.
+//! A refusal is replicated like a result. It changed nothing, apart from being remembered under the
+//! caller's idempotency key.
 
 use std::sync::Arc;
 
@@ -45,14 +45,15 @@ pub enum PutOutcome {
 pub enum AnswerVerdict {
     /// Taken; the fire stands as told.
     Taken { run: RunId, state: FireState },
-    /// Another attempt holds the fire, or none does. Nothing was changed, and the fire shows the refusal.
+    /// Another attempt holds the fire, or none does. Nothing was changed, and the fire shows the
+    /// refusal.
     Stale { run: RunId, current: Option<FencingToken> },
     /// No such open fire: it has ended, or never was. Its history tells which.
     NotOpen { run: RunId },
 }
 
-/// Why a command was refused, in the order in which the reasons are looked for: who and what first, then the
-/// precondition, then the state, then the limits.
+/// Why a command was refused, in the order in which the reasons are looked for: who and what first,
+/// then the precondition, then the state, then the limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Rejection {
     #[error("the cluster was bootstrapped already")]

@@ -1,5 +1,5 @@
-//! The tables of the replicated state. Copy-on-write: a clone is a consistent view of one index, and costs as much
-//! as a pointer.
+//! The tables of the replicated state. Copy-on-write: a clone is a consistent view of one index,
+//! and costs as much as a pointer.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The match over all commands, with what every one of them has in common: the stamp, and the remembered answers.
+//! The match over all commands, with what every one of them has in common: the stamp, and the
+//! remembered answers.
 
 use crate::machine::Applied;
 use crate::machine::command::Entry;
