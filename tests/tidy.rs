@@ -11,4 +11,5 @@ mod matches;
 mod papers;
 mod shape;
 mod source;
+mod supply;
 mod words;
