@@ -19,3 +19,4 @@
 pub mod base;
 pub mod machine;
 pub mod model;
+pub mod wire;
