@@ -19,4 +19,5 @@
 pub mod base;
 pub mod machine;
 pub mod model;
+pub mod replica;
 pub mod wire;
