@@ -128,6 +128,8 @@ pub struct Fire {
     pub reason: FireReason,
     pub scheduled_at: Timestamp,
     pub due_at: Timestamp,
+    /// It may run beside other fires of its job, whatever the overlap policy says.
+    pub overlap_allowed: bool,
     /// For a folded run of skipped occurrences: the last of them, and how many they are.
     pub folded: Option<Folded>,
     /// Handed to the work instead of the job's own payload.
