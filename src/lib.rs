@@ -19,5 +19,6 @@
 pub mod base;
 pub mod machine;
 pub mod model;
+pub mod recurrence;
 pub mod replica;
 pub mod wire;

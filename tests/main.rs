@@ -10,4 +10,5 @@
 )]
 #![allow(unreachable_pub, reason = "nothing outside a test binary reaches into it")]
 
+mod recurrence;
 mod tidy;
