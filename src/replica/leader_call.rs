@@ -11,8 +11,9 @@ use crate::replica::error::ProposeError;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeaderCall {
-    /// A worker's poll waits for work.
-    Offer { worker: WorkerId, slots: u32 },
+    /// A worker's poll waits for work. The node that holds it has applied `seen_index`: grants up
+    /// to it are known to the poll, and do not use up the offer.
+    Offer { worker: WorkerId, slots: u32, seen_index: u64 },
     /// The poll is over; what was granted meanwhile is in the state at the answered index.
     Withdraw { worker: WorkerId },
     /// A worker still holds these attempts.
