@@ -42,6 +42,9 @@ pub const FIRES_PER_ENTRY_MAX: usize = 512;
 pub const GRANTS_PER_ENTRY_MAX: usize = 512;
 /// Most fires of one catch-up (`fire_all`); what is beyond is accounted for as outside the limit.
 pub const CATCHUP_COUNT_MAX: u32 = 1_000;
+/// Most strides (days of a cron schedule) one call counts of what was missed: eleven years at once,
+/// in about a millisecond. Longer outages take several calls.
+pub const MISFIRE_STRIDES_MAX: u32 = 4_096;
 /// Most items of one batch call of a worker.
 pub const WORK_BATCH_MAX: usize = 1_000;
 /// Most slots of one worker.
@@ -99,3 +102,7 @@ const _: () = assert!(GRANTS_PER_ENTRY_MAX < u16::MAX as usize);
 const _: () = assert!(LEASE_TTL_MIN.as_ms() < LEASE_TTL_DEFAULT.as_ms());
 const _: () = assert!(LEASE_TTL_DEFAULT.as_ms() < LEASE_TTL_MAX.as_ms());
 const _: () = assert!(OPEN_FIRES_PER_JOB_MAX <= OPEN_FIRES_MAX);
+const _: () = assert!(
+    MISFIRE_STRIDES_MAX > CATCHUP_COUNT_MAX,
+    "a call that cannot count all that was missed still knows some that are over the count"
+);

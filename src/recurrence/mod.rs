@@ -31,10 +31,12 @@
 //! | `civil` | local dates without a zone |
 //! | `zone` | where offsets come from |
 //! | `next` | the search |
+//! | `misfire` | which missed occurrences fire |
 //! | `preview` | the next few times |
 
 pub mod civil;
 pub mod cron;
+pub mod misfire;
 pub mod next;
 pub mod preview;
 pub mod sets;
