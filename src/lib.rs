@@ -21,4 +21,5 @@ pub mod machine;
 pub mod model;
 pub mod recurrence;
 pub mod replica;
+pub mod store;
 pub mod wire;

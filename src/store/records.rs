@@ -1,0 +1,218 @@
+//! The records: what the entries of the log have made, key by key, with the mark of how far they were applied.
+//!
+//! Callers choose the keys; a key is not empty and does not begin with the byte 0, which is the store's own.
+//! Keys are ordered bytewise.
+
+mod disk;
+pub mod memory;
+pub mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::base::limits::VALUE_BYTES_MAX;
+use crate::store::error::StoreError;
+use crate::store::fault::Faults;
+use crate::store::log::LogPosition;
+use crate::store::poison::Poison;
+use crate::store::records::memory::MemoryRecords;
+
+/// A key with its value.
+pub type KeyValue = (Vec<u8>, Vec<u8>);
+
+/// How far the log was applied, with what belongs to that moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppliedMark {
+    pub position: Option<LogPosition>,
+    /// The membership in force, as its owner encodes it.
+    pub membership: Bytes,
+    /// The highest stamp applied, in milliseconds since the epoch.
+    pub stamp_ms: i64,
+}
+
+/// The changes of some applied entries, written as one.
+#[derive(Clone, Debug, Default)]
+pub struct RecordBatch {
+    /// A later value of the same key wins.
+    pub puts: Vec<KeyValue>,
+    /// Removed before the puts are made, so a key in both ends with its value.
+    pub deletes: Vec<Vec<u8>>,
+    pub applied: AppliedMark,
+}
+
+/// What the records can do, on a disk or in memory.
+pub trait RecordStore: Send + Sync + 'static {
+    fn apply(&self, batch: RecordBatch) -> Result<(), StoreError>;
+    fn applied(&self) -> Result<Option<AppliedMark>, StoreError>;
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+    fn scan(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<KeyValue>, StoreError>;
+    fn for_each(
+        &self,
+        prefix: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+    fn replace_all(
+        &self,
+        records: &mut dyn Iterator<Item = Result<KeyValue, StoreError>>,
+        applied: AppliedMark,
+    ) -> Result<(), StoreError>;
+    fn make_durable(&self) -> Result<(), StoreError>;
+    fn disk_bytes(&self) -> u64;
+}
+
+/// A shared handle on the records.
+#[derive(Clone)]
+pub struct Records {
+    store: Arc<dyn RecordStore>,
+}
+
+impl Records {
+    pub(crate) fn open(
+        folder: &Path,
+        cache_bytes: u64,
+        faults: Faults,
+        poison: Poison,
+    ) -> Result<Records, StoreError> {
+        let store = disk::DiskRecords::open(folder, cache_bytes, faults, poison)?;
+        Ok(Records { store: Arc::new(store) })
+    }
+
+    /// Records without files, for tests and simulation.
+    #[must_use]
+    pub fn in_memory() -> Records {
+        Records { store: Arc::new(MemoryRecords::default()) }
+    }
+
+    /// Writes the changes and the applied mark as one. Not durable before [`Records::make_durable`]; a loss of
+    /// power may take back whole batches, the last ones first.
+    ///
+    /// # Errors
+    /// A key that is empty or begins with 0, a value above [`VALUE_BYTES_MAX`] (nothing is written then), or
+    /// the disk.
+    pub fn apply(&self, batch: RecordBatch) -> Result<(), StoreError> {
+        for (key, value) in &batch.puts {
+            check_key(key)?;
+            check_value(value)?;
+        }
+        for key in &batch.deletes {
+            check_key(key)?;
+        }
+        check_value(&batch.applied.membership)?;
+        self.store.apply(batch)
+    }
+
+    /// The mark of the last batch, or none before the first one.
+    ///
+    /// # Errors
+    /// Damage or the disk.
+    pub fn applied(&self) -> Result<Option<AppliedMark>, StoreError> {
+        self.store.applied()
+    }
+
+    /// # Errors
+    /// Damage (also: another key's value under this key) or the disk.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get(key)
+    }
+
+    /// Up to `limit` records between the bounds, from the end when `reverse`. It may see a batch that is
+    /// applied meanwhile, in part.
+    ///
+    /// # Errors
+    /// Damage or the disk.
+    pub fn scan(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        self.store.scan(from, to, reverse, limit)
+    }
+
+    /// Shows every record whose key begins with `prefix`, in order, and stops at the visitor's first error.
+    ///
+    /// # Errors
+    /// Damage, the disk, or the visitor's.
+    pub fn for_each(
+        &self,
+        prefix: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.store.for_each(prefix, visit)
+    }
+
+    /// Replaces everything by `records` and `applied`, durably: after a crash there is the old or the new
+    /// whole. Nothing is replaced when `records` ends in an error.
+    ///
+    /// # Errors
+    /// That of `records`, those of [`Records::apply`].
+    pub fn replace_all(
+        &self,
+        records: &mut dyn Iterator<Item = Result<KeyValue, StoreError>>,
+        applied: AppliedMark,
+    ) -> Result<(), StoreError> {
+        let mut checked = records.map(|record| {
+            let (key, value) = record?;
+            check_key(&key)?;
+            check_value(&value)?;
+            Ok((key, value))
+        });
+        self.store.replace_all(&mut checked, applied)
+    }
+
+    /// Makes every batch so far durable; before each purge of the log, and on shutdown.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn make_durable(&self) -> Result<(), StoreError> {
+        self.store.make_durable()
+    }
+
+    /// Bytes of the files. They are used again, but never given back before [`Records::replace_all`].
+    #[must_use]
+    pub fn disk_bytes(&self) -> u64 {
+        self.store.disk_bytes()
+    }
+}
+
+/// The first key after all keys that begin with `prefix`, or none when there is no such key.
+#[must_use]
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return Some(end);
+        }
+    }
+    None
+}
+
+fn check_key(key: &[u8]) -> Result<(), StoreError> {
+    match key.first() {
+        None => Err(StoreError::misuse("the key of a record is not empty")),
+        Some(0) => Err(StoreError::misuse("the key of a record does not begin with the byte 0")),
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_value(value: &[u8]) -> Result<(), StoreError> {
+    if value.len() <= VALUE_BYTES_MAX {
+        return Ok(());
+    }
+    let (bytes, bytes_max) = (value.len(), VALUE_BYTES_MAX);
+    Err(StoreError::TooLarge { what: "a record", bytes, bytes_max })
+}
