@@ -9,14 +9,14 @@ use std::sync::Arc;
 pub enum StoreError {
     /// Stored bytes are not what was written. Nothing is repaired by guessing.
     #[error(
-        "{path} is damaged at byte {offset}: {problem}; move the data folder away and let this node \
-         join again as a new one, or restore a backup"
+        "{path} is damaged at byte {offset}: {problem}; move the data folder away and let this \
+         node join again as a new one, or restore a backup"
     )]
     Corrupt { path: PathBuf, offset: u64, problem: String },
     /// The folder was written by a newer version.
     #[error(
-        "{path} has format {found}, this version knows formats up to {known}; start the newer version \
-         of horolog that wrote it"
+        "{path} has format {found}, this version knows formats up to {known}; start the newer \
+         version of horolog that wrote it"
     )]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
     /// Another process uses the folder.

@@ -1,7 +1,8 @@
 //! A failing, slow or lying disk, for tests; the default does nothing.
 //!
-//! Every write and every flush of the store passes here, so that a test can make one fail, hold it back, or
-//! leave it out. Leaving it out is a deliberate defect: the power-cut suite must catch it.
+//! Every write and every flush of the store passes here, so that a test can make one fail, hold
+//! it back, or leave it out. Leaving it out is a deliberate defect: the power-cut suite must
+//! catch it.
 
 use std::fs::File;
 use std::io;

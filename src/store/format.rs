@@ -1,4 +1,5 @@
-//! Versions of the data folder, each with its date and reason, and the file that names the one in use.
+//! Versions of the data folder, each with its date and reason, and the file that names the one in
+//! use.
 
 use std::path::Path;
 
@@ -15,7 +16,8 @@ const TITLE: &str = "horolog data folder, format ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum FormatVersion {
-    /// 2026-11-30: the first one. Log in preallocated segments, records in sled, snapshots with a trailer.
+    /// 2026-11-30: the first one. Log in preallocated segments, records in sled, snapshots with a
+    /// trailer.
     V1 = 1,
 }
 
@@ -37,15 +39,16 @@ impl FormatVersion {
         }
     }
 
-    /// Reads the version of `folder`, or writes the current one into a fresh folder. Nothing else may be
-    /// opened before.
+    /// Reads the version of `folder`, or writes the current one into a fresh folder. Nothing else
+    /// may be opened before.
     ///
     /// # Errors
     /// A newer format, an unreadable file, or data without a format file.
     pub fn check_or_create(folder: &Path, faults: &Faults) -> Result<FormatVersion, StoreError> {
         let path = folder.join(FORMAT_FILE);
         let Some(bytes) = files::read_if_there(&path)? else {
-            // The format is written before anything else, so data without one was not made by a crash.
+            // The format is written before anything else, so data without one was not made by a
+            // crash.
             if folder.join("log").exists() || folder.join("records").exists() {
                 return Err(StoreError::corrupt(&path, 0, "the file is missing beside its data"));
             }

@@ -1,7 +1,7 @@
 //! Whose folder this is: the cluster's id and the node's, written once the node has joined.
 //!
-//! A node id is never used twice, so a folder that belongs to another node or cluster must be noticed
-//! before anything is read from it. Comparing is the caller's business.
+//! A node id is never used twice, so a folder that belongs to another node or cluster must be
+//! noticed before anything is read from it. Comparing is the caller's business.
 
 use std::path::{Path, PathBuf};
 

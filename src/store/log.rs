@@ -1,22 +1,25 @@
 //! The Raft log and the vote: preallocated segment files behind one writer thread.
 //!
-//! **Order.** Votes, appends, truncations and purges enter one queue in the order of the calls, and the writer
-//! takes them out in that order. Everything that waits is written as one *group* with one write and one
-//! `fdatasync`; then the callbacks run, in order. Group N+1 is written only after group N is durable.
+//! **Order.** Votes, appends, truncations and purges enter one queue in the order of the calls,
+//! and the writer takes them out in that order. Everything that waits is written as one *group*
+//! with one write and one `fdatasync`; then the callbacks run, in order. Group N+1 is written
+//! only after group N is durable.
 //!
-//! **Readable at once, durable later.** A call changes the table in memory before it returns, so entries are
-//! readable when `append` returns; `done` says when they are durable.
+//! **Readable at once, durable later.** A call changes the table in memory before it returns, so
+//! entries are readable when `append` returns; `done` says when they are durable.
 //!
-//! **A torn tail is cut, damage is refused.** What follows from the order: whatever was written after a bad
-//! group proves that the group had been flushed, so it is damage. A bad group at the very end is a tear when
-//! it has a hole (the file was filled with zeros before, so what did not arrive is zero), and damage when
-//! every sector of it arrived. One disk sector is taken to be written whole or not at all.
+//! **A torn tail is cut, damage is refused.** What follows from the order: whatever was written
+//! after a bad group proves that the group had been flushed, so it is damage. A bad group at the
+//! very end is a tear when it has a hole (the file was filled with zeros before, so what did not
+//! arrive is zero), and damage when every sector of it arrived. One disk sector is taken to be
+//! written whole or not at all.
 //!
-//! **Errors poison.** After a failed write or flush the file is never touched again, and every later call
-//! says so.
+//! **Errors poison.** After a failed write or flush the file is never touched again, and every
+//! later call says so.
 //!
-//! Files: `codec` (records and groups as bytes), `segment` (one file), `recovery` (folder to table), `table`
-//! (the log in memory), `writer` (the thread), `housekeeper` (prepares and removes files behind its back).
+//! Files: `codec` (records and groups as bytes), `segment` (one file), `recovery` (folder to
+//! table), `table` (the log in memory), `writer` (the thread), `housekeeper` (prepares and
+//! removes files behind its back).
 
 pub mod codec;
 mod housekeeper;
@@ -83,7 +86,8 @@ pub struct Vote {
     pub committed: bool,
 }
 
-/// Called exactly once, on the writer's thread, when a change is durable or has failed. It must not block.
+/// Called exactly once, on the writer's thread, when a change is durable or has failed. It must
+/// not block.
 pub(crate) type Done = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// Sizes of one log, in bytes.
@@ -138,8 +142,8 @@ impl Log {
         Ok(Log { shared: Arc::new(Shared { table, queue: Some(queue), writer, syncs, poison }) })
     }
 
-    /// A log without files, for simulation: a change is done when the call returns, and the log lives as
-    /// long as a handle on it.
+    /// A log without files, for simulation: a change is done when the call returns, and the log
+    /// lives as long as a handle on it.
     #[must_use]
     pub fn in_memory() -> Log {
         let table = Arc::new(Mutex::new(Table::new(usize::MAX)));
@@ -171,9 +175,9 @@ impl Log {
         self.table().committed
     }
 
-    /// Appends entries that follow the last position without a hole. They are readable when this returns;
-    /// `done` is called exactly once, in the order of the calls, when they are durable or have failed. When
-    /// this returns an error `done` is not called and nothing has changed.
+    /// Appends entries that follow the last position without a hole. They are readable when this
+    /// returns; `done` is called exactly once, in the order of the calls, when they are durable
+    /// or have failed. When this returns an error `done` is not called and nothing has changed.
     ///
     /// # Errors
     /// A poisoned store, an entry above [`ENTRY_BYTES_MAX`], or a hole.
@@ -221,8 +225,8 @@ impl Log {
         })
     }
 
-    /// Drops every entry above `index`; 0 drops all that are left after the purge. Durable before anything
-    /// that is appended afterwards is.
+    /// Drops every entry above `index`; 0 drops all that are left after the purge. Durable before
+    /// anything that is appended afterwards is.
     ///
     /// # Errors
     /// A poisoned store.
@@ -233,9 +237,9 @@ impl Log {
         })
     }
 
-    /// Drops every entry up to and including `upto`, which may lie beyond the last entry (after a snapshot
-    /// was installed). Files are removed once the purge is durable. The records must have been made durable
-    /// up to here before.
+    /// Drops every entry up to and including `upto`, which may lie beyond the last entry (after a
+    /// snapshot was installed). Files are removed once the purge is durable. The records must
+    /// have been made durable up to here before.
     ///
     /// # Errors
     /// A poisoned store.
@@ -246,8 +250,8 @@ impl Log {
         })
     }
 
-    /// The entries with an index in `range` that are there, in order, up to about `bytes_max` of payload, but
-    /// at least one. Recent ones come from memory, older ones from disk, checked.
+    /// The entries with an index in `range` that are there, in order, up to about `bytes_max` of
+    /// payload, but at least one. Recent ones come from memory, older ones from disk, checked.
     ///
     /// # Errors
     /// Damage, the disk, or a poisoned store.

@@ -9,16 +9,18 @@
 //! snapshots/  whole states to send to other members        disposable
 //! ```
 //!
-//! **What is atomic.** One group of the log; one `apply` of the records, which carries the applied mark; one
-//! `replace_all`; one snapshot; one identity.
+//! **What is atomic.** One group of the log; one `apply` of the records, which carries the
+//! applied mark; one `replace_all`; one snapshot; one identity.
 //!
-//! **What is durable when.** The log and the vote: when `done` is called. The records: when `make_durable`
-//! returns; until then a loss of power takes them back to an older applied mark, and the log replays the
-//! rest. So `make_durable` comes before every purge, and the log is never purged beyond the applied mark that
-//! is durable. A snapshot and the identity: when the call that writes them returns.
+//! **What is durable when.** The log and the vote: when `done` is called. The records: when
+//! `make_durable` returns; until then a loss of power takes them back to an older applied mark,
+//! and the log replays the rest. So `make_durable` comes before every purge, and the log is never
+//! purged beyond the applied mark that is durable. A snapshot and the identity: when the call
+//! that writes them returns.
 //!
-//! **Errors.** The first failed write or flush poisons the whole folder: nothing is written any more, every
-//! call says so, and the node stops. A refused value or a broken contract poisons nothing.
+//! **Errors.** The first failed write or flush poisons the whole folder: nothing is written any
+//! more, every call says so, and the node stops. A refused value or a broken contract poisons
+//! nothing.
 
 pub mod error;
 pub mod fault;

@@ -1,8 +1,9 @@
 //! Refuses everything after the first failed write or flush.
 //!
-//! After a failed `fsync` the kernel may mark the pages clean: the next one succeeds, and the data is gone
-//! (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020). So the first failure
-//! is the last thing the store does; the node stops and starts again from what the disk really holds.
+//! After a failed `fsync` the kernel may mark the pages clean: the next one succeeds, and the
+//! data is gone (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC
+//! 2020). So the first failure is the last thing the store does; the node stops and starts again
+//! from what the disk really holds.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,7 +1,8 @@
-//! The records: what the entries of the log have made, key by key, with the mark of how far they were applied.
+//! The records: what the entries of the log have made, key by key, with the mark of how far they
+//! were applied.
 //!
-//! Callers choose the keys; a key is not empty and does not begin with the byte 0, which is the store's own.
-//! Keys are ordered bytewise.
+//! Callers choose the keys; a key is not empty and does not begin with the byte 0, which is the
+//! store's own. Keys are ordered bytewise.
 
 mod disk;
 pub mod memory;
@@ -95,12 +96,13 @@ impl Records {
         Records { store: Arc::new(MemoryRecords::default()) }
     }
 
-    /// Writes the changes and the applied mark as one. Not durable before [`Records::make_durable`]; a loss of
-    /// power may take back whole batches, the last ones first.
+    /// Writes the changes and the applied mark as one. Not durable before
+    /// [`Records::make_durable`]; a loss of power may take back whole batches, the last ones
+    /// first.
     ///
     /// # Errors
-    /// A key that is empty or begins with 0, a value above [`VALUE_BYTES_MAX`] (nothing is written then), or
-    /// the disk.
+    /// A key that is empty or begins with 0, a value above [`VALUE_BYTES_MAX`] (nothing is
+    /// written then), or the disk.
     pub fn apply(&self, batch: RecordBatch) -> Result<(), StoreError> {
         for (key, value) in &batch.puts {
             check_key(key)?;
@@ -127,8 +129,8 @@ impl Records {
         self.store.get(key)
     }
 
-    /// Up to `limit` records between the bounds, from the end when `reverse`. It may see a batch that is
-    /// applied meanwhile, in part.
+    /// Up to `limit` records between the bounds, from the end when `reverse`. It may see a batch
+    /// that is applied meanwhile, in part.
     ///
     /// # Errors
     /// Damage or the disk.
@@ -142,7 +144,8 @@ impl Records {
         self.store.scan(from, to, reverse, limit)
     }
 
-    /// Shows every record whose key begins with `prefix`, in order, and stops at the visitor's first error.
+    /// Shows every record whose key begins with `prefix`, in order, and stops at the visitor's
+    /// first error.
     ///
     /// # Errors
     /// Damage, the disk, or the visitor's.
@@ -154,8 +157,8 @@ impl Records {
         self.store.for_each(prefix, visit)
     }
 
-    /// Replaces everything by `records` and `applied`, durably: after a crash there is the old or the new
-    /// whole. Nothing is replaced when `records` ends in an error.
+    /// Replaces everything by `records` and `applied`, durably: after a crash there is the old or
+    /// the new whole. Nothing is replaced when `records` ends in an error.
     ///
     /// # Errors
     /// That of `records`, those of [`Records::apply`].
@@ -181,7 +184,8 @@ impl Records {
         self.store.make_durable()
     }
 
-    /// Bytes of the files. They are used again, but never given back before [`Records::replace_all`].
+    /// Bytes of the files. They are used again, but never given back before
+    /// [`Records::replace_all`].
     #[must_use]
     pub fn disk_bytes(&self) -> u64 {
         self.store.disk_bytes()

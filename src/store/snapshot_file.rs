@@ -1,13 +1,14 @@
 //! Snapshots: whole states in one file each, made of frames, with counts and a checksum at the end.
 //!
 //! ```text
-//! file    magic 8 | format 4 | meta bytes 4 | meta | checksum 4 of all before | frames ... | trailer
+//! file    magic 8 | format 4 | meta bytes 4 | meta | checksum 4 of all before | frames | trailer
 //! frame   tag 1 (not 255) | bytes 4 | bytes
 //! trailer 255 | frames 8 | bytes of the whole file 8 | checksum 4 of all before
 //! ```
 //!
-//! A snapshot gets its name when it is whole and durable. The names begin with a growing number; the last two
-//! are kept. One that arrives from another member is verified in full before it gets a name.
+//! A snapshot gets its name when it is whole and durable. The names begin with a growing number;
+//! the last two are kept. One that arrives from another member is verified in full before it gets
+//! a name.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -82,8 +83,8 @@ impl Snapshots {
         Ok(Snapshots { shared: Arc::new(shared) })
     }
 
-    /// Starts a snapshot. `name` becomes part of the file's name: letters, digits, `.`, `_` and `-`. It is
-    /// removed when the writer is dropped unfinished.
+    /// Starts a snapshot. `name` becomes part of the file's name: letters, digits, `.`, `_` and
+    /// `-`. It is removed when the writer is dropped unfinished.
     ///
     /// # Errors
     /// A wrong name, a description above [`META_BYTES_MAX`], or the disk.
@@ -98,7 +99,8 @@ impl Snapshots {
         Ok(SnapshotWriter { unfinished, meta, frames: 0 })
     }
 
-    /// Starts to receive a snapshot of `bytes_total` from another member, which said `checksum` of it.
+    /// Starts to receive a snapshot of `bytes_total` from another member, which said `checksum`
+    /// of it.
     ///
     /// # Errors
     /// A wrong name, or the disk.
@@ -265,7 +267,8 @@ impl SnapshotReceiver {
     /// Adds the chunk that begins at `offset`.
     ///
     /// # Errors
-    /// A chunk that does not follow the one before, or goes beyond the end; nothing is written then. The disk.
+    /// A chunk that does not follow the one before, or goes beyond the end; nothing is written
+    /// then. The disk.
     pub fn write(&mut self, offset: u64, chunk: &[u8]) -> Result<(), StoreError> {
         let expected = self.unfinished.bytes;
         if offset != expected {
@@ -301,8 +304,8 @@ impl SnapshotReceiver {
     }
 }
 
-/// Reads one snapshot, frame by frame. The last call checks counts and checksum, so whoever acts on a frame
-/// calls [`SnapshotReader::verify`] first.
+/// Reads one snapshot, frame by frame. The last call checks counts and checksum, so whoever acts
+/// on a frame calls [`SnapshotReader::verify`] first.
 pub struct SnapshotReader {
     pub file: SnapshotFile,
     input: BufReader<File>,

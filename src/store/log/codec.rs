@@ -6,8 +6,9 @@
 //! record  checksum 4 | bytes 4 | tag 1 | fields ...
 //! ```
 //!
-//! Numbers are little-endian. Both checksums begin with the segment's nonce, a random number no client knows,
-//! so that a payload cannot pose as a group. The marks are not zero: a group without its last one has a hole.
+//! Numbers are little-endian. Both checksums begin with the segment's nonce, a random number no
+//! client knows, so that a payload cannot pose as a group. The marks are not zero: a group
+//! without its last one has a hole.
 
 use bytes::Bytes;
 

@@ -49,14 +49,16 @@ pub(crate) fn recover(
         replay.add(Arc::new(segment), contents)?;
     }
     let recovered = replay.finish(folder, options, faults)?;
-    // What a killed process wrote without flushing it is believed from here on, so it must be durable.
+    // What a killed process wrote without flushing it is believed from here on, so it must be
+    // durable.
     recovered.tail.active.sync(faults)?;
     files::sync_folder(folder, faults)?;
     Ok(recovered)
 }
 
-/// The segments after the last gap in the numbers. A gap is left when a crash undid one of two removals; what
-/// lies before it was purged, and if it was not, the hole in the entries is noticed later.
+/// The segments after the last gap in the numbers. A gap is left when a crash undid one of two
+/// removals; what lies before it was purged, and if it was not, the hole in the entries is
+/// noticed later.
 fn usable_numbers(folder: &Path) -> Result<Vec<u64>, StoreError> {
     let mut numbers: Vec<u64> = Vec::new();
     for name in files::names(folder)? {
@@ -75,7 +77,8 @@ struct Replay {
     table: Table,
     index_max: BTreeMap<u64, u64>,
     next_sequence: Option<u64>,
-    /// The last segment with anything in it, where its groups end, and whether a torn one follows them.
+    /// The last segment with anything in it, where its groups end, and whether a torn one follows
+    /// them.
     tail: Option<(Arc<Segment>, u64, bool)>,
     /// Empty segments behind the tail.
     empty: Vec<Arc<Segment>>,

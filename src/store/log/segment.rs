@@ -1,7 +1,7 @@
 //! One segment file: made at full size and filled with zeros, then written from front to back.
 //!
-//! Zeros ahead of time keep the file system's journal out of each flush (half the latency), and they show
-//! which part of a torn write did not arrive.
+//! Zeros ahead of time keep the file system's journal out of each flush (half the latency), and
+//! they show which part of a torn write did not arrive.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -107,7 +107,8 @@ impl Segment {
         faults.sync_data(&self.file).map_err(|source| StoreError::io("flush", &self.path, source))
     }
 
-    /// Puts zeros from `at` to the end, durably: what follows a torn tail must not be taken for a group later.
+    /// Puts zeros from `at` to the end, durably: what follows a torn tail must not be taken for a
+    /// group later.
     pub(crate) fn clear_from(&self, at: u64, faults: &Faults) -> Result<(), StoreError> {
         let length = usize::try_from(self.capacity.saturating_sub(at)).unwrap_or(0);
         self.write(at, &vec![0; length], faults)?;
@@ -228,11 +229,12 @@ fn file_name(number: u64) -> String {
     format!("{number:016x}{SUFFIX}")
 }
 
-/// Whether part of the group at the start of `rest` did not arrive: its end is missing, or one of its sectors
-/// holds only zeros. `at` is the place of `rest` in the file.
+/// Whether part of the group at the start of `rest` did not arrive: its end is missing, or one of
+/// its sectors holds only zeros. `at` is the place of `rest` in the file.
 fn has_hole(rest: &[u8], at: usize, nonce: u64) -> bool {
     let Some(header) = GroupHeader::parse(rest, nonce) else {
-        // The end of a header is a mark, never zero; a header that straddles two sectors may lack its start.
+        // The end of a header is a mark, never zero; a header that straddles two sectors may lack
+        // its start.
         let head = rest.get(..GROUP_HEADER_BYTES).unwrap_or(rest);
         let in_first_sector = (SECTOR_BYTES - at % SECTOR_BYTES).min(head.len());
         let start_is_missing = head[..in_first_sector].iter().all(|byte| *byte == 0);
@@ -268,7 +270,8 @@ fn header_bytes(number: u64, nonce: u64, capacity: u64) -> Vec<u8> {
     header
 }
 
-/// The header, and whether its checksum matches. The format comes first, so that a newer one can be named.
+/// The header, and whether its checksum matches. The format comes first, so that a newer one can
+/// be named.
 fn parse_header(bytes: &[u8]) -> Option<(Head, bool)> {
     let mut reader = Reader(bytes.strip_prefix(MAGIC)?);
     let format = reader.u32()?;

@@ -1,7 +1,7 @@
 //! The log in memory: where each entry is, and the recent entries themselves.
 //!
-//! Invariants: the slots are the entries after `purged` without a hole; the cache is a suffix of them; an entry
-//! that is not written yet is in the cache.
+//! Invariants: the slots are the entries after `purged` without a hole; the cache is a suffix of
+//! them; an entry that is not written yet is in the cache.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -49,8 +49,8 @@ pub(crate) struct Table {
     cached_bytes: usize,
     cache_bytes_max: usize,
     next_ticket: u64,
-    /// The position right before the first slot: the purge, except while recovery replays a log whose first
-    /// files were removed.
+    /// The position right before the first slot: the purge, except while recovery replays a log
+    /// whose first files were removed.
     before: Option<LogPosition>,
 }
 
@@ -95,7 +95,8 @@ impl Table {
         }
     }
 
-    /// Whether entries are missing between the purge and the first slot, once recovery has replayed all.
+    /// Whether entries are missing between the purge and the first slot, once recovery has
+    /// replayed all.
     pub(crate) fn has_hole(&self) -> bool {
         // A log that was never purged begins wherever its first entry was: at 0 or at 1.
         let begins_late = self.before.is_none() && self.first_index > 1;

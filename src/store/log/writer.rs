@@ -1,4 +1,5 @@
-//! The one thread that writes the log: takes everything that waits, one write, one flush, then the callbacks.
+//! The one thread that writes the log: takes everything that waits, one write, one flush, then
+//! the callbacks.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ use crate::store::log::table::{Place, Table};
 use crate::store::log::{Done, LogEntry, LogOptions, LogPosition, Vote};
 use crate::store::poison::Poison;
 
-/// One group takes no more commands once it holds this much payload, so that no callback waits for long.
+/// One group takes no more commands once it holds this much payload, so that no callback waits
+/// for long.
 const GROUP_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// A change of the log, as the writer sees it.
@@ -177,7 +179,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds a record to the group; flushes it and begins the next segment first when there is no room.
+    /// Adds a record to the group; flushes it and begins the next segment first when there is no
+    /// room.
     fn add(
         &mut self,
         mut group: GroupBuilder,

@@ -1,12 +1,15 @@
 //! The records in sled 0.34.7, kept to what was measured to be safe.
 //!
-//! - `flush` alone is not durable here: it calls `sync_file_range`. Our own `fdatasync` on sled's file follows.
+//! - `flush` alone is not durable here: it calls `sync_file_range`. Our own `fdatasync` on sled's
+//!   file follows.
 //! - Large segments, so that no value spills to a file that is never flushed.
 //! - No background flusher: it only logs a failed flush.
-//! - sled re-uses a segment once a newer one is *written*, not once it is durable. So no more than one segment
-//!   may be written between two real flushes: [`UNSYNCED_BYTES_MAX`] bounds what `apply` leaves unflushed.
+//! - sled re-uses a segment once a newer one is *written*, not once it is durable. So no more
+//!   than one segment may be written between two real flushes: [`UNSYNCED_BYTES_MAX`] bounds what
+//!   `apply` leaves unflushed.
 //!
-//! One folder a generation; `CURRENT` names the one in use, so that all records are replaced by one rename.
+//! One folder a generation; `CURRENT` names the one in use, so that all records are replaced by
+//! one rename.
 
 use std::fs::{self, File};
 use std::ops::Bound;
@@ -22,8 +25,8 @@ use crate::store::records::memory::is_empty_range;
 use crate::store::records::value;
 use crate::store::records::{AppliedMark, KeyValue, RecordBatch, RecordStore, prefix_end};
 
-/// Keys and values applied between two real flushes, in bytes. sled writes up to sixteen times as much, which
-/// still fits one segment.
+/// Keys and values applied between two real flushes, in bytes. sled writes up to sixteen times as
+/// much, which still fits one segment.
 const UNSYNCED_BYTES_MAX: usize = 1_024 * 1_024;
 const SEGMENT_BYTES: usize = 16 * 1_024 * 1_024;
 /// Records written at once while everything is replaced, in bytes.
@@ -81,7 +84,8 @@ impl DiskRecords {
             return Err(StoreError::corrupt(&pointer, 0, problem));
         }
         let current = Generation::open(folder, number, cache_bytes, &faults)?;
-        // What a killed process left in the page cache is believed from here on, so it must be durable.
+        // What a killed process left in the page cache is believed from here on, so it must be
+        // durable.
         current.make_durable(&faults)?;
         Ok(DiskRecords {
             folder: folder.to_path_buf(),

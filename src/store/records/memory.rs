@@ -96,7 +96,8 @@ impl RecordStore for MemoryRecords {
     }
 }
 
-/// Whether nothing can lie between the bounds; the maps of the standard library panic on some of those.
+/// Whether nothing can lie between the bounds; the maps of the standard library panic on some of
+/// those.
 pub(crate) fn is_empty_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     match (from, to) {
         (Bound::Included(a), Bound::Included(b)) => a > b,

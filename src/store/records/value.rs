@@ -1,6 +1,7 @@
 //! A stored value: version, checksum over key and value, value. And the applied mark as a value.
 //!
-//! sled checks its own pages; this finds the right page with the wrong value, and a value of another key.
+//! sled checks its own pages; this finds the right page with the wrong value, and a value of
+//! another key.
 
 use bytes::Bytes;
 
