@@ -87,6 +87,8 @@ pub const DELAY_MAX: Span = Span::from_days(3_660);
 /// Ended fires kept for each job, unless the job says otherwise, and the most it may ask for.
 pub const HISTORY_COUNT_DEFAULT: u32 = 1_000;
 pub const HISTORY_COUNT_MAX: u32 = 100_000;
+/// Most ended fires that one entry forgets for their age.
+pub const HISTORY_PRUNE_MAX: u32 = 1_000;
 /// How long ended fires are kept at most, unless the job says otherwise.
 pub const HISTORY_KEEP_DEFAULT: Span = Span::from_days(30);
 

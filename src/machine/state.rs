@@ -134,6 +134,37 @@ impl State {
         self.retired_specs.get(&(job, revision))
     }
 
+    /// Whether the group is paused; false for one that nobody ever paused.
+    #[must_use]
+    pub fn is_group_paused(&self, key: &GroupKey) -> bool {
+        self.groups.get(key).is_some_and(|group| group.paused_at.is_some())
+    }
+
+    /// Whether the job or its group is paused.
+    #[must_use]
+    pub fn is_job_paused(&self, job: JobId) -> bool {
+        let Some(job) = self.jobs.get(&job) else { return false };
+        if job.paused_at.is_some() {
+            return true;
+        }
+        // Hardly any cluster has a paused group; the key is built only when there may be one.
+        !self.groups.is_empty() && self.is_group_paused(&job.key.group_key())
+    }
+
+    /// The jobs of a group, by name.
+    pub fn jobs_in(&self, group: &GroupKey) -> impl Iterator<Item = &Arc<Job>> {
+        let first = JobKey {
+            tenant: group.tenant.clone(),
+            group: group.group.clone(),
+            name: Name::first(),
+        };
+        self.index
+            .job_by_key
+            .range(first..)
+            .take_while(move |(key, _)| key.tenant == group.tenant && key.group == group.group)
+            .filter_map(|(_, id)| self.jobs.get(id))
+    }
+
     /// The triggers of a job, by name.
     pub fn triggers_of(&self, job: JobId) -> impl Iterator<Item = &Arc<Trigger>> {
         self.index

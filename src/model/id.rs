@@ -167,6 +167,14 @@ impl fmt::Display for JobKey {
     }
 }
 
+impl JobKey {
+    /// The address of the group it is in.
+    #[must_use]
+    pub fn group_key(&self) -> GroupKey {
+        GroupKey { tenant: self.tenant.clone(), group: self.group.clone() }
+    }
+}
+
 /// A group's address inside its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GroupKey {
