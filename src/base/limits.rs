@@ -26,6 +26,9 @@ pub const ENTRIES_MAX: usize = 64;
 pub const TRIGGERS_PER_JOB_MAX: usize = 64;
 /// Largest stored value: above this sled spills to files that it never syncs.
 pub const VALUE_BYTES_MAX: usize = 64 * 1_024;
+/// Largest definition of a job, trigger or worker as it is stored, in bytes: a remembered reply
+/// holds it together with its key.
+pub const DEFINITION_BYTES_MAX: usize = 60 * 1_024;
 /// Largest body of an HTTP request, in bytes; holds a full batch of answers.
 pub const BODY_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 
@@ -97,6 +100,8 @@ pub const CLOCK_LEAD_MAX: Span = Span::from_secs(60);
 
 const _: () = assert!(PAYLOAD_BYTES_MAX + TEXT_BYTES_MAX < VALUE_BYTES_MAX);
 const _: () = assert!(RESULT_BYTES_MAX + OUTPUT_BYTES_MAX + ERROR_BYTES_MAX < VALUE_BYTES_MAX);
+const _: () = assert!(DEFINITION_BYTES_MAX + REQUEST_KEY_BYTES_MAX + 1_024 < VALUE_BYTES_MAX);
+const _: () = assert!(PAYLOAD_BYTES_MAX + ATTEMPTS_KEPT_MAX * 512 < VALUE_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
 const _: () =
     assert!(FIRES_PER_ENTRY_MAX < u16::MAX as usize, "ordinals inside an entry are 16 bits");

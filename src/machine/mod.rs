@@ -15,11 +15,14 @@
 //! Nothing here knows of Raft, disks, HTTP or threads.
 
 pub mod apply;
+pub mod builder;
 pub mod change;
 pub mod codec;
 pub mod command;
+pub mod digest;
 pub mod effect;
 pub mod index;
+pub mod invariant;
 pub mod reply;
 pub mod state;
 

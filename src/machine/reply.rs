@@ -90,4 +90,6 @@ pub enum Rejection {
     TooManyTriggers { limit: u64 },
     #[error("there are {limit} open fires, the most that are taken")]
     TooManyOpenFires { limit: u64 },
+    #[error("a definition has at most {limit} bytes when it is stored, this one has {bytes}")]
+    DefinitionTooLarge { bytes: u64, limit: u64 },
 }

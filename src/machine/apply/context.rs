@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::base::bounded::Name;
+use crate::base::bounded::{Name, clip};
+use crate::base::limits;
 use crate::base::time::Timestamp;
 use crate::machine::Applied;
 use crate::machine::change::Change;
@@ -232,7 +233,7 @@ impl<'a> Context<'a> {
     /// Keeps what an attempt left behind, if it left anything.
     pub(in crate::machine) fn put_attempt(&mut self, run: RunId, report: &AttemptReport) {
         if !report.is_empty() {
-            self.changes.push(Change::PutAttempt(run, Arc::new(report.clone())));
+            self.changes.push(Change::PutAttempt(run, Arc::new(storable(report))));
         }
     }
 
@@ -342,6 +343,22 @@ impl<'a> Context<'a> {
         {
             self.state.index.due_triggers.insert(position);
         }
+    }
+}
+
+/// The report in its bounds, whatever the entry held: the store refuses a larger record.
+fn storable(report: &AttemptReport) -> AttemptReport {
+    let fits = |result: &&String| result.len() <= limits::RESULT_BYTES_MAX;
+    let clipped = |text: &String, bytes_max| clip(text, bytes_max).to_owned();
+    let message = report.error_message.as_ref();
+    let output = report.output.as_ref();
+    let is_cut = output.is_some_and(|output| output.len() > limits::OUTPUT_BYTES_MAX);
+    AttemptReport {
+        result: report.result.as_ref().filter(fits).cloned(),
+        error_message: message.map(|text| clipped(text, limits::ERROR_BYTES_MAX)),
+        output: output.map(|text| clipped(text, limits::OUTPUT_BYTES_MAX)),
+        output_truncated: report.output_truncated || is_cut,
+        exit_code: report.exit_code,
     }
 }
 

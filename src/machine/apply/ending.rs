@@ -44,7 +44,7 @@ pub(in crate::machine) fn end_attempt(
     if let Some(attempt) = fire.attempts.last_mut() {
         attempt.ended_at = Some(now);
         attempt.outcome = Some(end.outcome);
-        let kind = end.error_kind.map(|kind| clip(kind, limits::ERROR_BYTES_MAX).to_owned());
+        let kind = end.error_kind.map(|kind| clip(kind, limits::NAME_BYTES_MAX).to_owned());
         attempt.error_kind = kind;
     }
     let retry = context.state().spec_of(fire.id.job, fire.job_revision).map(|spec| spec.retry);

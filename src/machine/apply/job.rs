@@ -8,7 +8,7 @@ use crate::base::limits;
 use crate::machine::apply::context::Context;
 use crate::machine::apply::ending::end_fire_alone;
 use crate::machine::apply::gate::release_buffered;
-use crate::machine::apply::tenant::{allows_absent, check_precondition, expect_tenant};
+use crate::machine::apply::tenant::{allows_absent, check_precondition, check_size, expect_tenant};
 use crate::machine::apply::trigger::{create_trigger, note_pause_end, replace_trigger};
 use crate::machine::command::{Precondition, PutJob};
 use crate::machine::reply::{PutOutcome, Rejection, Reply};
@@ -30,7 +30,7 @@ pub(in crate::machine) fn find_job(state: &State, key: &JobKey) -> Result<Arc<Jo
 }
 
 // Refusals, in order: UnknownTenant, UnknownJob (a precondition wants one), Exists or
-// RevisionMismatch, TooManyTriggers, TooManyJobs.
+// RevisionMismatch, DefinitionTooLarge, TooManyTriggers, TooManyJobs.
 pub(in crate::machine) fn put_job(
     context: &mut Context<'_>,
     command: &PutJob,
@@ -41,6 +41,10 @@ pub(in crate::machine) fn put_job(
         Some(old) => check_precondition(command.precondition, old.revision)?,
         None if allows_absent(command.precondition) => {}
         None => return Err(Rejection::UnknownJob { job: command.job.clone() }),
+    }
+    check_size(&command.spec)?;
+    for (_, trigger) in command.triggers.iter().flatten() {
+        check_size(trigger)?;
     }
     let declared: Option<Declared<'_>> = command
         .triggers

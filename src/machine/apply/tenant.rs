@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::base::bounded::Name;
+use crate::base::limits;
 use crate::machine::apply::context::Context;
 use crate::machine::apply::trigger::note_pause_end;
+use crate::machine::codec::encode;
 use crate::machine::command::{Precondition, PutTenant};
 use crate::machine::reply::{PutOutcome, Rejection, Reply};
 use crate::machine::state::State;
@@ -40,6 +44,16 @@ pub(in crate::machine) fn allows_absent(precondition: Precondition) -> bool {
         Precondition::Always | Precondition::Absent => true,
         Precondition::Present | Precondition::Revision(_) => false,
     }
+}
+
+/// Refuses a definition that is too large to be stored.
+pub(in crate::machine) fn check_size<T: Serialize>(spec: &T) -> Result<(), Rejection> {
+    let bytes = encode("definition", spec).map_or(usize::MAX, |bytes| bytes.len());
+    if bytes <= limits::DEFINITION_BYTES_MAX {
+        return Ok(());
+    }
+    let limit = limits::DEFINITION_BYTES_MAX as u64;
+    Err(Rejection::DefinitionTooLarge { bytes: bytes as u64, limit })
 }
 
 // Refusals, in order: UnknownTenant (a precondition wants one), Exists or RevisionMismatch. A

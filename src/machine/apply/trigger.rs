@@ -7,7 +7,7 @@ use crate::base::limits;
 use crate::base::time::Timestamp;
 use crate::machine::apply::context::Context;
 use crate::machine::apply::job::find_job;
-use crate::machine::apply::tenant::{allows_absent, check_precondition};
+use crate::machine::apply::tenant::{allows_absent, check_precondition, check_size};
 use crate::machine::command::{Precondition, PutTrigger};
 use crate::machine::reply::{PutOutcome, Rejection, Reply};
 use crate::machine::state::State;
@@ -15,7 +15,7 @@ use crate::model::id::{JobId, JobKey, Revision, TriggerId};
 use crate::model::trigger::{Cursor, NextDue, PauseSpan, Trigger, TriggerSpec, TriggerState};
 
 // Refusals, in order: UnknownTenant, UnknownJob, UnknownTrigger (a precondition wants one), Exists
-// or RevisionMismatch, TooManyTriggers.
+// or RevisionMismatch, DefinitionTooLarge, TooManyTriggers.
 pub(in crate::machine) fn put_trigger(
     context: &mut Context<'_>,
     command: &PutTrigger,
@@ -26,6 +26,7 @@ pub(in crate::machine) fn put_trigger(
         if !allows_absent(command.precondition) {
             return Err(unknown_trigger(&command.job, name));
         }
+        check_size(&command.spec)?;
         let limit = limits::TRIGGERS_PER_JOB_MAX;
         if context.state().triggers_of(job.id).take(limit).count() >= limit {
             return Err(Rejection::TooManyTriggers { limit: limit as u64 });
@@ -37,6 +38,7 @@ pub(in crate::machine) fn put_trigger(
     if old.spec == command.spec {
         return Ok(Reply::Trigger(old, PutOutcome::Unchanged));
     }
+    check_size(&command.spec)?;
     let trigger = replace_trigger(context, &old, &command.spec);
     Ok(Reply::Trigger(trigger, PutOutcome::Replaced))
 }

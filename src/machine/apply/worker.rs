@@ -1,18 +1,19 @@
 //! Sessions of workers: registered, drained, removed.
 
 use crate::machine::apply::context::Context;
-use crate::machine::apply::tenant::expect_tenant;
+use crate::machine::apply::tenant::{check_size, expect_tenant};
 use crate::machine::command::RegisterWorker;
 use crate::machine::reply::{Rejection, Reply};
 use crate::model::id::WorkerId;
 use crate::model::worker::{Worker, WorkerState};
 
-// Refusals: UnknownTenant.
+// Refusals, in order: UnknownTenant, DefinitionTooLarge.
 pub(in crate::machine) fn register_worker(
     context: &mut Context<'_>,
     command: &RegisterWorker,
 ) -> Result<Reply, Rejection> {
     expect_tenant(context.state(), &command.tenant)?;
+    check_size(&command.spec)?;
     let worker = Worker {
         id: WorkerId(context.next_seq()),
         tenant: command.tenant.clone(),
