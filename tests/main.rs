@@ -10,5 +10,6 @@
 )]
 #![allow(unreachable_pub, reason = "nothing outside a test binary reaches into it")]
 
+mod machine;
 mod recurrence;
 mod tidy;

@@ -1,0 +1,1 @@
+//! What other schedulers got wrong in the field, by the numbers of the case list.
