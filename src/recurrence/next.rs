@@ -218,3 +218,6 @@ fn before_horizon(found: Found) -> Option<Found> {
 fn to_timestamp(seconds: i64) -> Timestamp {
     Timestamp::from_ms(seconds.saturating_mul(1_000))
 }
+
+#[cfg(test)]
+mod tests;

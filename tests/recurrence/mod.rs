@@ -1,5 +1,8 @@
 //! Schedules: vectors computed by independent implementations, field reports, and properties.
 
+mod cases;
+mod naive;
+mod properties;
 mod vectors;
 
 use horolog::base::time::Timestamp;
