@@ -21,5 +21,6 @@ pub mod machine;
 pub mod model;
 pub mod recurrence;
 pub mod replica;
+pub mod service;
 pub mod store;
 pub mod wire;

@@ -58,6 +58,12 @@ impl Name {
         Name(Arc::from(""))
     }
 
+    /// A bound above every name, for the end of a range. Not a valid name itself.
+    #[must_use]
+    pub fn last() -> Name {
+        Name(Arc::from("~"))
+    }
+
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

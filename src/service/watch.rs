@@ -1,0 +1,155 @@
+//! Watching fires: a bounded ring of the latest changes, by the index of the log. A watcher that
+//! was away for longer than the ring reaches is told so, and reads the list again.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::base::bounded::Name;
+use crate::machine::effect::Effect;
+use crate::model::fire::Fire;
+use crate::replica::AppliedEffects;
+use crate::service::Service;
+use crate::service::call::Freshness;
+use crate::service::error::ServiceError;
+
+/// Changes that are kept.
+const RING_MAX: usize = 16_384;
+/// Most changes that are handed to a watcher at a time.
+const BATCH_MAX: usize = 256;
+
+/// What a watcher is told.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// A fire as it stands after the entry at `index`. A watcher has all of that entry only with
+    /// its `last` event.
+    Changed { index: u64, fire: Arc<Fire>, last: bool },
+    /// Changes after the first index and before the second are no longer at hand.
+    Gap { after: u64, before: u64 },
+}
+
+/// One caller's watch over a tenant's fires.
+pub struct FireWatch {
+    service: Service,
+    tenant: Name,
+    /// Everything up to this index was told.
+    position: u64,
+    head: watch::Receiver<u64>,
+}
+
+impl Service {
+    /// Watches the fires of a tenant: those that change after `after`, or after now.
+    ///
+    /// # Errors
+    /// As every read; and when there is no such tenant.
+    pub async fn watch_fires(
+        &self,
+        tenant: &Name,
+        after: Option<u64>,
+        freshness: Freshness,
+    ) -> Result<FireWatch, ServiceError> {
+        self.sight_of(freshness, tenant).await?;
+        let head = self.inner.ring.head.subscribe();
+        let position = after.unwrap_or_else(|| *head.borrow());
+        Ok(FireWatch { service: self.clone(), tenant: tenant.clone(), position, head })
+    }
+}
+
+impl FireWatch {
+    /// The next events, at least one; `None` when this member has stopped.
+    pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        loop {
+            self.head.borrow_and_update();
+            let events = self.service.inner.ring.after(&mut self.position, &self.tenant);
+            if !events.is_empty() {
+                return Some(events);
+            }
+            self.head.changed().await.ok()?;
+        }
+    }
+}
+
+pub(in crate::service) struct Ring {
+    changes: Mutex<Changes>,
+    /// The index of the newest change.
+    head: watch::Sender<u64>,
+}
+
+struct Changes {
+    kept: VecDeque<(u64, Arc<Fire>)>,
+    /// Everything after this index is in the ring.
+    floor: u64,
+    /// Changes were lost on the way here, so that the floor lies just below the next one.
+    has_lost: bool,
+}
+
+impl Ring {
+    /// An empty ring of a member that has applied `index`.
+    pub(in crate::service) fn starting_after(index: u64) -> Ring {
+        let changes = Changes { kept: VecDeque::new(), floor: index, has_lost: false };
+        Ring { changes: Mutex::new(changes), head: watch::Sender::new(index) }
+    }
+
+    pub(in crate::service) fn push(&self, applied: &AppliedEffects) {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if changes.has_lost {
+            changes.kept.clear();
+            changes.floor = applied.index.saturating_sub(1);
+            changes.has_lost = false;
+        }
+        for effect in &applied.effects {
+            match effect {
+                Effect::FireChanged(fire) => changes.kept.push_back((applied.index, fire.clone())),
+                Effect::Granted { .. } | Effect::Fenced { .. } => {}
+            }
+        }
+        while changes.kept.len() > RING_MAX {
+            if let Some((index, _)) = changes.kept.pop_front() {
+                changes.floor = index;
+            }
+        }
+        drop(changes);
+        self.head.send_replace(applied.index);
+    }
+
+    /// Changes between the last one and the next one are missing.
+    pub(in crate::service) fn lose(&self) {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).has_lost = true;
+    }
+
+    /// The events of a tenant after a position, which moves behind them.
+    fn after(&self, position: &mut u64, tenant: &Name) -> Vec<WatchEvent> {
+        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = Vec::new();
+        if *position < changes.floor {
+            events.push(WatchEvent::Gap { after: *position, before: changes.floor + 1 });
+            *position = changes.floor;
+        }
+        let first = changes.kept.partition_point(|(index, _)| *index <= *position);
+        for (index, fire) in changes.kept.range(first..) {
+            // An entry is never told in part, so that its index is a place to resume from.
+            if events.len() >= BATCH_MAX && *index > *position {
+                break;
+            }
+            *position = *index;
+            if fire.job_key.tenant == *tenant {
+                events.push(WatchEvent::Changed { index: *index, fire: fire.clone(), last: false });
+            }
+        }
+        drop(changes);
+        mark_last(&mut events);
+        events
+    }
+}
+
+/// Marks the last event of each entry.
+fn mark_last(events: &mut [WatchEvent]) {
+    let mut next_index = None;
+    for event in events.iter_mut().rev() {
+        if let WatchEvent::Changed { index, last, .. } = event {
+            *last = next_index != Some(*index);
+            next_index = Some(*index);
+        }
+    }
+}
