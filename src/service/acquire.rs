@@ -120,7 +120,8 @@ impl Service {
         if released.is_empty() || self.inner.polls.is_waiting(left.worker) {
             return;
         }
-        tracing::info!(worker = %left.worker, count = released.len(), "handing back abandoned work");
+        let count = released.len();
+        tracing::info!(worker = %left.worker, count, "handing abandoned work back");
         let answers = AnswerWork { tenant: left.tenant.clone(), answers: released };
         let command = Command::AnswerWork(answers);
         if let Err(error) = self.propose(&Caller::default(), &left.tenant, command).await {

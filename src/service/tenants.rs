@@ -1,4 +1,4 @@
-//! Tenants.
+//! Tenants: put, read, list, delete.
 
 use std::ops::Bound;
 use std::sync::Arc;

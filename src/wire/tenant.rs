@@ -1,4 +1,4 @@
-//! Tenants and groups.
+//! Tenants, the units of isolation, and the groups of their jobs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

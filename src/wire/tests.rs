@@ -1,3 +1,5 @@
+//! What the shapes promise: names, spellings, and JSON that is carried as it came.
+
 use serde_json::{Value, from_str, json, to_value};
 
 use crate::wire::fire::FireRequest;

@@ -83,8 +83,9 @@ pub struct AcquireRequest {
     /// How long to wait for work, at most `60s`; not at all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
-    /// The runs the worker knows of; none when absent. Every other run that is granted to it is handed
-    /// out by this call, again if need be, so that an answer that was lost on its way costs nothing.
+    /// The runs the worker knows of; none when absent. Every other run that is granted to it is
+    /// handed out by this call, again if need be, so that an answer that was lost on its way costs
+    /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holding: Option<Vec<String>>,
 }
