@@ -72,6 +72,11 @@ pub struct JobId(pub Seq);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TriggerId(pub Seq);
 
+impl TriggerId {
+    /// A bound at or below every trigger, for the start of a range.
+    pub const FIRST: TriggerId = TriggerId(Seq::ZERO);
+}
+
 /// A worker's session: a process that registers again gets another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkerId(pub Seq);
@@ -107,6 +112,11 @@ impl fmt::Display for NodeId {
 pub struct FireId {
     pub job: JobId,
     pub seq: Seq,
+}
+
+impl FireId {
+    /// A bound at or below every fire, for the start of a range.
+    pub const FIRST: FireId = FireId { job: JobId(Seq::ZERO), seq: Seq::ZERO };
 }
 
 impl fmt::Display for FireId {
