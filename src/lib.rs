@@ -17,8 +17,10 @@
 //! - `cli`: the command line
 
 pub mod base;
+pub mod leader;
 pub mod machine;
 pub mod model;
+pub mod planner;
 pub mod recurrence;
 pub mod replica;
 pub mod service;
