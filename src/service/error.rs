@@ -183,6 +183,10 @@ impl From<Rejection> for ServiceError {
             }
             Rejection::TenantNotEmpty { .. } => ErrorKind::TenantNotEmpty,
             Rejection::TenantProtected { .. } => ErrorKind::TenantProtected,
+            Rejection::DefinitionTooLarge { limit, .. } => {
+                let error = FieldError::new("", &rejection).limited(*limit);
+                return ServiceError::invalid(vec![error]);
+            }
             Rejection::TooManyJobs { limit } => ErrorKind::TooManyJobs { limit: *limit },
             Rejection::TooManyTriggers { limit } => {
                 let error = FieldError::new("/triggers", &rejection).limited(*limit);
