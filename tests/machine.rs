@@ -5,3 +5,4 @@ pub mod harness;
 pub mod precedence;
 pub mod properties;
 pub mod random;
+pub mod records;

@@ -13,6 +13,12 @@ pub enum StoreError {
          node join again as a new one, or restore a backup"
     )]
     Corrupt { path: PathBuf, offset: u64, problem: String },
+    /// A record does not fit the others, or is not what its key says.
+    #[error(
+        "the records are damaged: {problem}; move the data folder away and let this node join \
+         again as a new one, or restore a backup"
+    )]
+    BadRecord { problem: String },
     /// The folder was written by a newer version.
     #[error(
         "{path} has format {found}, this version knows formats up to {known}; start the newer \
@@ -47,6 +53,7 @@ impl StoreError {
     pub fn is_fatal(&self) -> bool {
         match self {
             StoreError::Corrupt { .. }
+            | StoreError::BadRecord { .. }
             | StoreError::NewerFormat { .. }
             | StoreError::Locked { .. }
             | StoreError::DiskFull { .. }

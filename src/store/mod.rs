@@ -22,11 +22,13 @@
 //! more, every call says so, and the node stops. A refused value or a broken contract poisons
 //! nothing.
 
+pub mod entities;
 pub mod error;
 pub mod fault;
 mod files;
 pub mod format;
 pub mod identity;
+pub mod keys;
 pub mod log;
 pub mod poison;
 pub mod records;

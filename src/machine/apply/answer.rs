@@ -34,8 +34,9 @@ fn take_answer(context: &mut Context<'_>, tenant: &Name, answer: &Answer) -> Ans
         | FireState::Cancelled => None,
     };
     if current == Some(answer.token) && run.attempt == fire.attempt_count {
-        let state = end_attempt(context, &fire, &attempt_end(&answer.verdict));
+        // Before the end, which may take the fire and its attempts out of the history at once.
         context.put_attempt(run, &answer.report);
+        let state = end_attempt(context, &fire, &attempt_end(&answer.verdict));
         return AnswerVerdict::Taken { run, state };
     }
     if was_taken_before(&fire, answer) {
