@@ -67,7 +67,8 @@ pub enum StartError {
     )]
     OtherCluster { found: String, peer: String, other: String },
     #[error(
-        "the folder knows its cluster {cluster} but holds no log: it is damaged, so remove it, and join under a new id"
+        "the folder knows its cluster {cluster} but holds no log: it is damaged, so remove it, \
+         and join under a new id"
     )]
     LogLost { cluster: String },
     #[error("none of the peers {peers:?} let this member in; the last one said: {last}")]

@@ -1,4 +1,4 @@
-//! Forgetting: old history.
+//! Forgetting: old history goes in bounded steps, by count and by age.
 
 use crate::base::limits;
 use crate::machine::apply::context::Context;
