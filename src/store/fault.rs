@@ -83,6 +83,10 @@ impl Faults {
         self.sync(file, File::sync_all)
     }
 
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a slow disk blocks the thread that syncs, and that thread does nothing else"
+    )]
     fn sync(&self, file: &File, flush: fn(&File) -> io::Result<()>) -> io::Result<()> {
         let delay_ms = self.inner.sync_delay_ms.load(Ordering::SeqCst);
         if delay_ms > 0 {

@@ -27,6 +27,9 @@ use crate::store::records::memory::MemoryRecords;
 /// A key with its value.
 pub type KeyValue = (Vec<u8>, Vec<u8>);
 
+/// What looks at a key and its value, and may end the visit with an error.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError> + 'a;
+
 /// How far the log was applied, with what belongs to that moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppliedMark {
@@ -59,11 +62,7 @@ pub trait RecordStore: Send + Sync + 'static {
         reverse: bool,
         limit: usize,
     ) -> Result<Vec<KeyValue>, StoreError>;
-    fn for_each(
-        &self,
-        prefix: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError>;
+    fn for_each(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError>;
     fn replace_all(
         &self,
         records: &mut dyn Iterator<Item = Result<KeyValue, StoreError>>,
@@ -149,11 +148,7 @@ impl Records {
     ///
     /// # Errors
     /// Damage, the disk, or the visitor's.
-    pub fn for_each(
-        &self,
-        prefix: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    pub fn for_each(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
         self.store.for_each(prefix, visit)
     }
 

@@ -283,7 +283,7 @@ fn parse_header(bytes: &[u8]) -> Option<(Head, bool)> {
 }
 
 fn fill(path: &Path, header: &[u8], capacity: usize) -> io::Result<File> {
-    const ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
+    static ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     file.write_all(header)?;

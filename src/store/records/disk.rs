@@ -23,7 +23,7 @@ use crate::store::files;
 use crate::store::poison::Poison;
 use crate::store::records::memory::is_empty_range;
 use crate::store::records::value;
-use crate::store::records::{AppliedMark, KeyValue, RecordBatch, RecordStore, prefix_end};
+use crate::store::records::{AppliedMark, KeyValue, RecordBatch, RecordStore, Visit, prefix_end};
 
 /// Keys and values applied between two real flushes, in bytes. sled writes up to sixteen times as
 /// much, which still fits one segment.
@@ -229,11 +229,7 @@ impl RecordStore for DiskRecords {
         self.poison.watch(found)
     }
 
-    fn for_each(
-        &self,
-        prefix: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn for_each(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
         let end = prefix_end(prefix);
         let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let from = callers_only(Bound::Included(prefix));

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::store::error::StoreError;
-use crate::store::records::{AppliedMark, KeyValue, RecordBatch, RecordStore, prefix_end};
+use crate::store::records::{AppliedMark, KeyValue, RecordBatch, RecordStore, Visit, prefix_end};
 
 /// Lives as long as a handle on it; a batch is "durable" at once.
 #[derive(Default)]
@@ -64,11 +64,7 @@ impl RecordStore for MemoryRecords {
         })
     }
 
-    fn for_each(
-        &self,
-        prefix: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn for_each(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
         let end = prefix_end(prefix);
         let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         for (key, value) in self.scan(Bound::Included(prefix), to, false, usize::MAX)? {
