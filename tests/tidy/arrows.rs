@@ -46,7 +46,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 
 /// What a black-box member of the workspace may use of the library.
 const OUTSIDE_MAY_IMPORT: &[(&str, &[&str])] =
-    &[("jepsen/", &["base", "wire", "client", "worker"])];
+    &[("jepsen/", &["base", "wire", "client", "worker"]), ("bench/", &["wire"])];
 
 fn may_import(module: &str) -> Option<&'static [&'static str]> {
     MAY_IMPORT.iter().find(|(name, _)| *name == module).map(|(_, allowed)| *allowed)
@@ -166,7 +166,13 @@ fn upward_imports_are_found() {
     );
     assert_rule_bites(
         black_box,
-        &[("jepsen/src/client.rs", "use horolog::machine::state::State;")],
-        &[("jepsen/src/client.rs", "use horolog::client::retry::Retry;")],
+        &[
+            ("jepsen/src/client.rs", "use horolog::machine::state::State;"),
+            ("bench/src/cluster.rs", "use horolog::client::retry::Retry;"),
+        ],
+        &[
+            ("jepsen/src/client.rs", "use horolog::client::retry::Retry;"),
+            ("bench/src/cluster.rs", "use horolog::wire::cluster::Cluster;"),
+        ],
     );
 }

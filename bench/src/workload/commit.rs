@@ -1,4 +1,4 @@
-//! `commit-1` and `commit-256`: replaces of a job of 1 KiB at the leader, each answered when durable.
+//! `commit-1` and `commit-256`: replaces of a job of 1 KiB at the leader, answered when durable.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use crate::report::Run;
 use crate::workload::{Effort, closed_loop_run};
 
 const BODY_BYTES: usize = 1_024;
-/// HTTP/2 gives every caller of a connection a stream of its own.
 const NAME: &str = "commit";
 
 /// # Errors
