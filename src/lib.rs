@@ -18,6 +18,8 @@
 
 pub mod base;
 pub mod leader;
+pub mod cli;
+pub mod client;
 pub mod machine;
 pub mod model;
 pub mod planner;
@@ -26,3 +28,4 @@ pub mod replica;
 pub mod service;
 pub mod store;
 pub mod wire;
+pub mod worker;

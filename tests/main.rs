@@ -10,6 +10,7 @@
 )]
 #![allow(unreachable_pub, reason = "nothing outside a test binary reaches into it")]
 
+mod cli;
 mod machine;
 mod recurrence;
 mod tidy;

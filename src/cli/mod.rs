@@ -1,0 +1,3 @@
+//! The commands a person types, and what they print.
+
+pub mod crontab;
