@@ -17,9 +17,9 @@
 //! - `cli`: the command line
 
 pub mod base;
-pub mod leader;
 pub mod cli;
 pub mod client;
+pub mod leader;
 pub mod machine;
 pub mod model;
 pub mod planner;
