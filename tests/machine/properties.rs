@@ -79,7 +79,8 @@ proptest! {
             for change in &applied.changes {
                 let (Change::PutFire(fire) | Change::EndFire(fire)) = change else { continue };
                 let old = known.insert(fire.id, fire.state);
-                let is_legal = old.is_none_or(|old| old == fire.state || old.may_become(fire.state));
+                let legal = |old: FireState| old == fire.state || old.may_become(fire.state);
+                let is_legal = old.is_none_or(legal);
                 assert!(is_legal, "entry {index}: {old:?} became {:?}", fire.state);
             }
         });
