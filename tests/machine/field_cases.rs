@@ -315,7 +315,7 @@ fn what_becomes_ready_is_granted_in_the_same_entry() {
     bench.fire_trigger(trigger, vec![offer(other_pool, 9), offer(idle, 0), offer(worker, 1)]);
     let granted: Vec<_> = bench.state().index().running().iter().map(|(w, _)| *w).collect();
     assert_eq!(granted, [worker]);
-    assert!(matches!(&bench.effects()[..], [.., Effect::Granted { worker: w, fires }]
+    assert!(matches!(bench.effects(), [.., Effect::Granted { worker: w, fires }]
         if *w == worker && fires.len() == 1));
 }
 

@@ -97,7 +97,7 @@ fn command(state: &State, dice: &Dice) -> Command {
         13 => Command::ResumeTrigger { job: job(a), trigger: trigger_name(b) },
         14..=17 => Command::RequestFire(Box::new(RequestFire {
             job: job(a),
-            at: (b % 5 == 0).then(|| state.stamp().plus(Span::from_secs(i64::from(c)))),
+            at: b.is_multiple_of(5).then(|| state.stamp().plus(Span::from_secs(i64::from(c)))),
             delay_ms: if b % 5 == 1 { i64::from(c) * 500 } else { 0 },
             payload: flag.then(Payload::null),
             allow_overlap: b % 7 == 2,
@@ -117,7 +117,7 @@ fn command(state: &State, dice: &Dice) -> Command {
             recorded_before: state.stamp(),
             count_max: u32::from(a),
         }),
-        _ if a % 2 == 0 => Command::Bootstrap { cluster_id: "other".to_owned() },
+        _ if a.is_multiple_of(2) => Command::Bootstrap { cluster_id: "other".to_owned() },
         _ => Command::AllocateNode,
     }
 }
@@ -160,7 +160,8 @@ fn spec(n: u8) -> JobSpec {
     spec.priority = n % 10;
     spec.history_count = u32::from(n % 3);
     spec.pool = name(["default", "heavy"][usize::from(n / 16 % 2)]);
-    spec.timeout = TimeoutPolicy { start_to_finish: (n % 5 == 0).then(|| Span::from_secs(5)) };
+    spec.timeout =
+        TimeoutPolicy { start_to_finish: n.is_multiple_of(5).then(|| Span::from_secs(5)) };
     spec.retry = RetryPolicy {
         attempts_max: u32::from(n % 3) + 1,
         first_delay: Span::from_secs(i64::from(n % 2) * 3),
@@ -172,7 +173,7 @@ fn spec(n: u8) -> JobSpec {
 fn trigger_spec(n: u8) -> TriggerSpec {
     let mut spec = every(Span::from_secs(i64::from(n % 3) + 1));
     spec.description = format!("{}", n / 3 % 2);
-    if n % 7 == 0 {
+    if n.is_multiple_of(7) {
         spec.schedule = Schedule::At { at: Timestamp::from_ms(i64::from(n)) };
     }
     spec
@@ -189,7 +190,7 @@ fn put_job(dice: &Dice) -> Command {
 }
 
 fn worker_spec(n: u8) -> WorkerSpec {
-    let pools = if n % 3 == 0 { vec!["default", "heavy"] } else { vec!["default"] };
+    let pools = if n.is_multiple_of(3) { vec!["default", "heavy"] } else { vec!["default"] };
     WorkerSpec {
         name: name("w"),
         pools: pools.into_iter().map(name).collect(),
@@ -259,7 +260,7 @@ fn advance(trigger: &horolog::model::trigger::Trigger, until: Timestamp, n: u8) 
         revision: if n % 16 == 15 { Revision(99) } else { trigger.revision },
         cursor_before: if n % 16 == 14 { Timestamp::EPOCH } else { before },
         fires: fires.collect(),
-        skipped: if n % 5 == 0 { vec![run] } else { Vec::new() },
+        skipped: if n.is_multiple_of(5) { vec![run] } else { Vec::new() },
         cursor_after: until,
         next: match n % 11 {
             0 => NextDue::Never,
@@ -283,7 +284,7 @@ fn answers(state: &State, dice: &Dice) -> Command {
         let token = open.and_then(|fire| fire.lease).map(|lease| lease.token);
         let token = token.filter(|_| n % 8 != 7).unwrap_or(FencingToken(u64::from(*n)));
         let report = AttemptReport { exit_code: Some(i32::from(*n)), ..AttemptReport::default() };
-        let report = if n % 2 == 0 { report } else { AttemptReport::default() };
+        let report = if n.is_multiple_of(2) { report } else { AttemptReport::default() };
         let run = RunId { fire: id, attempt };
         answers.push(Answer { run, token, verdict: verdict(n / 8), report });
     }
@@ -297,8 +298,8 @@ fn verdict(n: u8) -> AnswerKind {
         3 => AnswerKind::Released,
         _ => AnswerKind::Failed {
             kind: "exit".to_owned(),
-            retryable: n % 5 != 0,
-            retry_after_ms: (n % 3 == 0).then_some(i64::from(n) * 100),
+            retryable: !n.is_multiple_of(5),
+            retry_after_ms: n.is_multiple_of(3).then_some(i64::from(n) * 100),
         },
     }
 }
