@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::stats::Samples;
 /// `statfs` says this of a file system in memory.
 const TMPFS: u64 = 0x0102_1994;
 const BLOCK: [u8; 4_096] = [0x5A; 4_096];
+const PREPARED_BYTES: usize = 64 * 1_024 * 1_024;
 
 /// Processors, memory, kernel and file system.
 pub fn describe(folder: &Path) -> String {
@@ -42,21 +44,40 @@ pub fn require_disk(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Appends of 4 KiB, each followed by `fdatasync`, one after the other: what no single caller of a
+/// Where a block goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the end: the file system must also write down that the file grew.
+    Appended,
+    /// Into a file that was filled before.
+    Prepared,
+}
+
+/// Writes of 4 KiB, each followed by `fdatasync`, one after the other: what no single caller of a
 /// durable store can beat. Microseconds of each.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn sync_floor(folder: &Path, span: Duration) -> Result<Samples> {
+pub fn sync_floor(folder: &Path, place: Place, span: Duration) -> Result<Samples> {
     let path = folder.join(format!("floor-{}", std::process::id()));
     let mut file = File::create(&path).map_err(Error::at(&path))?;
+    if place == Place::Prepared {
+        let zeros = vec![0; PREPARED_BYTES];
+        file.write_all(&zeros).map_err(Error::at(&path))?;
+        file.sync_all().map_err(Error::at(&path))?;
+    }
     let begin = Instant::now();
     let mut sync_us = Vec::new();
+    let mut offset = 0;
     while begin.elapsed() < span {
         let from = Instant::now();
-        file.write_all(&BLOCK).map_err(Error::at(&path))?;
+        file.write_all_at(&BLOCK, offset as u64).map_err(Error::at(&path))?;
         file.sync_data().map_err(Error::at(&path))?;
         sync_us.push(micros(from.elapsed()));
+        offset += BLOCK.len();
+        if place == Place::Prepared {
+            offset %= PREPARED_BYTES;
+        }
     }
     fs::remove_file(&path).map_err(Error::at(&path))?;
     Ok(Samples::new(sync_us))

@@ -34,7 +34,7 @@ pub struct Setting {
 /// How the nodes make a commit durable before they answer.
 const SYNC: &str = "fdatasync";
 /// What they keep it in.
-const STORE: &str = "log: raft-log, append-only files; records: sled 0.34.7, synced when purged";
+const STORE: &str = "log: preallocated segments, one sync a group; records: sled 0.34.7";
 /// More than this used by the rest of the machine makes a run noisy.
 const OTHER_CORES_MAX: f64 = 0.2;
 const OTHER_CORES: &str = "other_cores";

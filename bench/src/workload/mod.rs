@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use crate::cluster::{Cluster, Plan};
 use crate::error::Result;
 use crate::load::{Caller, closed_loop};
-use crate::machine;
+use crate::machine::{self, Place};
 use crate::report::Run;
 use crate::stats::Samples;
 use crate::usage::Usage;
@@ -110,10 +110,12 @@ pub async fn run(bench: Bench, plan: &Plan, effort: &Effort) -> Result<Run> {
 }
 
 fn floor(plan: &Plan, effort: &Effort) -> Result<Run> {
-    let syncs = machine::sync_floor(&plan.folder, effort.window)?;
     let mut run = Run::default();
-    run.add("throughput", syncs.count() as f64 / effort.window.as_secs_f64(), "/s");
-    run.add_samples("", &syncs);
+    for (name, place) in [("append", Place::Appended), ("prepared", Place::Prepared)] {
+        let syncs = machine::sync_floor(&plan.folder, place, effort.window)?;
+        run.add(format!("{name}_rate"), syncs.count() as f64 / effort.window.as_secs_f64(), "/s");
+        run.add_samples(name, &syncs);
+    }
     Ok(run)
 }
 
