@@ -16,6 +16,7 @@
 //! - `node`: wiring
 //! - `cli`: the command line
 
+pub mod api;
 pub mod base;
 pub mod cli;
 pub mod client;

@@ -15,6 +15,8 @@ pub const CRON_BYTES_MAX: usize = 256;
 pub const ERROR_BYTES_MAX: usize = 4 * 1_024;
 /// Largest payload of a job, trigger or fire, in bytes of JSON.
 pub const PAYLOAD_BYTES_MAX: usize = 32 * 1_024;
+/// Longest URL of a job, in bytes.
+pub const URL_BYTES_MAX: usize = 2 * 1_024;
 /// Largest result a worker may hand back, in bytes of JSON.
 pub const RESULT_BYTES_MAX: usize = 8 * 1_024;
 /// Longest tail of a command's output kept on its attempt, in bytes. The rest stays with the

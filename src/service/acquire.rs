@@ -275,7 +275,7 @@ fn released(run: RunId, token: FencingToken) -> Answer {
 fn too_many_polls() -> ServiceError {
     let limit = POLLS_MAX as u64;
     let message = format!("{limit} polls wait on this member, the most it takes");
-    ServiceError::new(ErrorKind::TooManyPolls { limit }, message)
+    ServiceError::new(ErrorKind::TooManyWaiting { limit }, message)
 }
 
 fn stopped() -> ServiceError {

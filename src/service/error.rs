@@ -36,7 +36,6 @@ impl FieldError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noun {
     Tenant,
-    Group,
     Job,
     Trigger,
     Fire,
@@ -79,8 +78,8 @@ pub enum ErrorKind {
     TooMuchOpenWork {
         limit: u64,
     },
-    /// Long polls on this member.
-    TooManyPolls {
+    /// Long polls, or watches, on this member.
+    TooManyWaiting {
         limit: u64,
     },
     LastVoter,
@@ -190,6 +189,10 @@ impl From<Rejection> for ServiceError {
             Rejection::TooManyJobs { limit } => ErrorKind::TooManyJobs { limit: *limit },
             Rejection::TooManyTriggers { limit } => {
                 let error = FieldError::new("/triggers", &rejection).limited(*limit);
+                return ServiceError::invalid(vec![error]);
+            }
+            Rejection::DefinitionTooLarge { limit, .. } => {
+                let error = FieldError::new("", &rejection).limited(*limit);
                 return ServiceError::invalid(vec![error]);
             }
             Rejection::TooManyOpenFires { limit } => {

@@ -15,15 +15,11 @@ pub struct Cluster {
     pub term: u64,
     pub members: Vec<Member>,
     /// Indexes of the member's own log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_log_index: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub committed_index: Option<u64>,
+    pub last_log_index: u64,
+    pub committed_index: u64,
     pub applied_index: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot_index: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub purged_index: Option<u64>,
+    pub snapshot_index: u64,
+    pub purged_index: u64,
     /// The highest time in the applied log.
     pub stamp: String,
 }
