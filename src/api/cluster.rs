@@ -1,4 +1,4 @@
-//! Handlers of the cluster and its members.
+//! Answers the calls about the cluster and its members.
 
 use crate::api::answer::{Answer, done, ok};
 use crate::api::extract::Call;

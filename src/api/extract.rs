@@ -310,3 +310,41 @@ fn pointer_of(path: &Path) -> String {
     }
     pointer
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::job::JobSpec;
+
+    #[test]
+    fn a_wrong_body_is_refused_with_the_place_where_it_is_wrong() {
+        let table = [
+            ("", "malformed-json", ""),
+            ("{", "malformed-json", ""),
+            ("[]", "wrong-field", ""),
+            (r#"{"executor": {"worker": {}}} x"#, "malformed-json", ""),
+            (r#"{"executor": {"worker": {}}, "concurency": 1}"#, "unknown-field", "/concurency"),
+            (
+                r#"{"executor": {"command": {"argv": ["a", 1]}}}"#,
+                "wrong-field",
+                "/executor/command/argv/1",
+            ),
+            (r#"{"executor": {"shell": {}}}"#, "wrong-field", "/executor"),
+            (r#"{"executor": {"worker": {}}, "priority": -1}"#, "wrong-field", "/priority"),
+            (r#"{"executor": {"worker": {}}, "overlap": "forbid"}"#, "wrong-field", "/overlap"),
+            (r#"{}"#, "wrong-field", ""),
+            (
+                r#"{"executor": {"worker": {}},
+                    "triggers": {"a/b": {"schedule": {"cron": {"expr": 1}}}}}"#,
+                "unknown-field",
+                "/triggers/a~1b/schedule/cron/expr",
+            ),
+        ];
+        for (body, code, pointer) in table {
+            let problem = read_json::<JobSpec>(body.as_bytes()).unwrap_err();
+            assert_eq!(problem.code(), code, "{body}");
+            let found = problem.pointers().first().cloned().unwrap_or_default();
+            assert_eq!(found, pointer, "{body}");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Handlers of fires.
+//! Answers the calls about fires: ask for one, read, list, cancel.
 
 use crate::api::answer::{Answer, created, ok};
 use crate::api::extract::Call;

@@ -1,4 +1,4 @@
-//! Handlers of groups.
+//! Answers the calls about groups: list, pause, resume.
 
 use crate::api::answer::{Answer, ok};
 use crate::api::extract::Call;

@@ -1,4 +1,4 @@
-//! Handlers of jobs.
+//! Answers the calls about jobs: put, read, list, pause, resume, delete.
 
 use crate::api::answer::{Answer, nothing, ok, put as answer_put, tagged};
 use crate::api::extract::Call;

@@ -104,9 +104,12 @@ pub const ROUTES: &[Route] = routes! {
     GET    "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}" READ => triggers::get;
     PUT    "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}" NONE => triggers::put;
     DELETE "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}" NONE => triggers::delete;
-    POST   "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}:pause" NONE => triggers::pause;
-    POST   "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}:resume" NONE => triggers::resume;
-    GET    "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}:preview" TIMES => triggers::preview;
+    POST   "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}:pause"
+               NONE => triggers::pause;
+    POST   "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}:resume"
+               NONE => triggers::resume;
+    GET    "/v1/tenants/{tenant}/jobs/{group}/{job}/triggers/{trigger}:preview"
+               TIMES => triggers::preview;
     GET    "/v1/tenants/{tenant}/fires" FIRES => fires::list;
     GET    "/v1/tenants/{tenant}/fires:watch" READ => watch::fires;
     GET    "/v1/tenants/{tenant}/fires/{fire}" READ => fires::get;

@@ -267,3 +267,63 @@ impl IntoResponse for Problem {
         response
     }
 }
+
+#[cfg(test)]
+impl Problem {
+    pub(in crate::api) fn code(&self) -> &str {
+        &self.body.code
+    }
+
+    pub(in crate::api) fn pointers(&self) -> Vec<String> {
+        self.body.errors.iter().map(|error| error.pointer.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::fire::FireState;
+    use crate::model::id::{FireId, JobId, Revision, Seq};
+
+    #[test]
+    fn every_kind_of_refusal_has_its_status_and_code() {
+        let fire = FireId { job: JobId(Seq::new(1, 0)), seq: Seq::new(2, 0) };
+        let current = Revision(7);
+        let table = [
+            (ErrorKind::Invalid(Vec::new()), 422, "invalid"),
+            (ErrorKind::NotFound(Noun::Job), 404, "unknown-job"),
+            (ErrorKind::Exists { current }, 412, "exists"),
+            (ErrorKind::RevisionMismatch { current }, 412, "revision-mismatch"),
+            (ErrorKind::KeyReused, 422, "idempotency-key-reused"),
+            (ErrorKind::Overlap { open: fire }, 409, "overlap"),
+            (ErrorKind::FireEnded { fire, state: FireState::Failed }, 409, "fire-ended"),
+            (ErrorKind::TenantNotEmpty, 409, "tenant-not-empty"),
+            (ErrorKind::TenantProtected, 409, "tenant-protected"),
+            (ErrorKind::LastVoter, 409, "last-voter"),
+            (ErrorKind::TooManyJobs { limit: 1 }, 409, "too-many-jobs"),
+            (ErrorKind::TooManyOpenFires { limit: 1 }, 429, "too-many-open-fires"),
+            (ErrorKind::TooManyWaiting { limit: 1 }, 429, "too-many-waiting"),
+            (ErrorKind::TooMuchOpenWork { limit: 1 }, 503, "too-much-open-work"),
+            (ErrorKind::NoLeader, 503, "no-leader"),
+            (ErrorKind::Overloaded, 503, "overloaded"),
+            (ErrorKind::Lagging, 503, "lagging"),
+            (ErrorKind::OutcomeUnknown, 504, "outcome-unknown"),
+            (ErrorKind::Internal, 500, "internal"),
+        ];
+        for (kind, status, code) in table {
+            let problem = Problem::from(ServiceError::new(kind.clone(), "m"));
+            assert_eq!((problem.status.as_u16(), problem.code()), (status, code));
+            let may_be_repeated = matches!(status, 429 | 503 | 504);
+            assert_eq!(problem.retry_after_s.is_some(), may_be_repeated, "{kind:?}");
+            assert_eq!(problem.body.outcome_unknown, kind == ErrorKind::OutcomeUnknown);
+        }
+    }
+
+    #[test]
+    fn private_context_never_reaches_the_caller() {
+        let problem = Problem::from(ServiceError::internal("/var/lib/secret"));
+        assert_eq!(problem.context.as_deref(), Some("/var/lib/secret"));
+        let body = serde_json::to_string(&problem.body).unwrap();
+        assert!(!body.contains("secret"), "{body}");
+    }
+}

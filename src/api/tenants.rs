@@ -1,4 +1,4 @@
-//! Handlers of tenants.
+//! Answers the calls about tenants: put, read, list, delete.
 
 use crate::api::answer::{Answer, nothing, ok, put as answer_put};
 use crate::api::extract::Call;

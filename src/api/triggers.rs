@@ -1,4 +1,4 @@
-//! Handlers of triggers and of schedules.
+//! Answers the calls about triggers, and about schedules that nobody has stored.
 
 use crate::api::answer::{Answer, nothing, ok, put as answer_put, tagged};
 use crate::api::extract::Call;

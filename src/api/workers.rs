@@ -1,4 +1,4 @@
-//! Handlers of workers: registering, and the four calls of the pull side.
+//! Answers the calls of workers: registering, taking work, extending, answering.
 
 use crate::api::answer::{Answer, created, nothing, ok};
 use crate::api::extract::Call;

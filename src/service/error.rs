@@ -191,10 +191,6 @@ impl From<Rejection> for ServiceError {
                 let error = FieldError::new("/triggers", &rejection).limited(*limit);
                 return ServiceError::invalid(vec![error]);
             }
-            Rejection::DefinitionTooLarge { limit, .. } => {
-                let error = FieldError::new("", &rejection).limited(*limit);
-                return ServiceError::invalid(vec![error]);
-            }
             Rejection::TooManyOpenFires { limit } => {
                 let of_the_cluster = *limit >= limits::OPEN_FIRES_MAX as u64;
                 if of_the_cluster {
