@@ -35,7 +35,7 @@ use crate::replica::leadership::Leadership;
 pub async fn run(replica: Replica, clock: SharedClock) {
     let mut leadership = replica.leadership();
     loop {
-        let now = leadership.borrow_and_update().clone();
+        let now = *leadership.borrow_and_update();
         if now.leading {
             lead(&replica, &clock, now.term, &mut leadership).await;
             continue;

@@ -54,7 +54,8 @@ impl Cursor {
 
     /// The key inside.
     fn key(&self) -> Option<String> {
-        let is_hex = self.0.len() % 2 == 0 && self.0.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_hex =
+            self.0.len().is_multiple_of(2) && self.0.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_hex || self.0.len() > 4 * limits::NAME_BYTES_MAX + 4 {
             return None;
         }
