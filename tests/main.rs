@@ -13,4 +13,5 @@
 mod cli;
 mod machine;
 mod recurrence;
+mod scenario;
 mod tidy;
