@@ -11,6 +11,7 @@
 #![allow(unreachable_pub, reason = "nothing outside a test binary reaches into it")]
 
 mod cli;
+mod compat;
 mod machine;
 mod recurrence;
 mod scenario;

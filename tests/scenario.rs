@@ -41,9 +41,14 @@ fn scenarios() -> Vec<PathBuf> {
     paths
 }
 
+/// Whether outcomes and golden files are to be written anew.
+#[allow(clippy::disallowed_methods, reason = "asked of whoever runs the tests, not of a node")]
+pub fn rewrites() -> bool {
+    std::env::var("HOROLOG_REWRITE").is_ok_and(|value| value == "1")
+}
+
 #[test]
 fn scenarios_turn_out_as_written() {
-    let rewrites = std::env::var("HOROLOG_REWRITE").is_ok_and(|value| value == "1");
     let mut different = Vec::new();
     for path in scenarios() {
         let written = fs::read_to_string(&path).unwrap();
@@ -51,7 +56,7 @@ fn scenarios_turn_out_as_written() {
         if found == written {
             continue;
         }
-        if rewrites {
+        if rewrites() {
             fs::write(&path, &found).unwrap();
             continue;
         }

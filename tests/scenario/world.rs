@@ -4,7 +4,8 @@
 //! at 00:05:00 | pass 10s                          the clock; ticks do not happen by themselves
 //! create-job J [overlap=skip|buffer-one|allow|allow-2] [retry=N] [every=60s] [misfire=POLICY]
 //!              [timeout=10s] [priority=N] [payload=N] [if-revision=N|if-absent]
-//! delete-job J | pause J | resume J | pause-trigger J | resume-trigger J | pause-group | resume-group
+//! delete-job J | pause J | resume J | pause-trigger J | resume-trigger J
+//! pause-group | resume-group                       the group `default`
 //! request J [in=10s] [payload=N] [beside] [key=K]  ask for a fire
 //! cancel F                                         F is the short name of a fire, such as #1
 //! register W [slots=N] | drain W | remove W        workers
@@ -13,7 +14,7 @@
 //! acquire W [N]                                    offer, and tick
 //! complete F | fail F [final] [after=5s] | release F | cancelled F   [token=N]: answers
 //! crash-worker W                                   its leases run out and it is gone
-//! restart                                          the state is written to records and loaded again
+//! restart                                          the state is loaded from its records
 //! show [fires|job J|trigger J|workers|history J]
 //! ```
 
