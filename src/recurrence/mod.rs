@@ -71,9 +71,11 @@ enum Rule {
     At { at: Timestamp },
 }
 
+/// A leader keeps one for each trigger, so it holds bit sets and a text, not the lists they come
+/// from.
 #[derive(Debug)]
 struct CronRule {
-    expr: CronExpr,
+    normal: Box<str>,
     search: CronSearch,
 }
 
@@ -128,7 +130,10 @@ impl Compiled {
             return Err(ScheduleError::EndBeforeStart { start, end });
         }
         let rule = match schedule {
-            Schedule::Cron(source) => Rule::Cron(Arc::new(CronRule::new(source, hash_key)?)),
+            Schedule::Cron(source) => {
+                let expr = parse(&source.text, source.dialect, hash_key)?;
+                Rule::Cron(Arc::new(CronRule::new(source, &expr)?))
+            }
             Schedule::Every { interval, .. }
                 if *interval < INTERVAL_MIN || *interval > DELAY_MAX =>
             {
@@ -200,7 +205,7 @@ impl Compiled {
     #[must_use]
     pub fn normal_form(&self) -> String {
         match &self.rule {
-            Rule::Cron(cron) => cron.expr.to_string(),
+            Rule::Cron(cron) => cron.normal.to_string(),
             Rule::Every { interval, anchor } => format!("every {interval} from {anchor}"),
             Rule::At { at } => format!("at {at}"),
         }
@@ -229,8 +234,9 @@ pub fn validate(schedule: &Schedule, bounds: &Bounds, hash_key: &str) -> Result<
     let never = |field: &'static str, why: &str| {
         Err(ScheduleError::NeverFires { field, why: why.to_owned() })
     };
-    if let Rule::Cron(cron) = &compiled.rule {
-        if let Some(error) = cron.impossible_date() {
+    if let (Rule::Cron(cron), Schedule::Cron(source)) = (&compiled.rule, schedule) {
+        let expr = parse(&source.text, source.dialect, hash_key)?;
+        if let Some(error) = cron.impossible_date(&expr) {
             return Err(error);
         }
         if cron.search.next_after(Timestamp::MIN).is_none() {
@@ -280,8 +286,7 @@ fn next_multiple(interval: Span, anchor: Timestamp, after: Timestamp) -> Option<
 }
 
 impl CronRule {
-    fn new(source: &CronSource, hash_key: &str) -> Result<CronRule, ScheduleError> {
-        let expr = parse(&source.text, source.dialect, hash_key)?;
+    fn new(source: &CronSource, expr: &CronExpr) -> Result<CronRule, ScheduleError> {
         let zone = Zone::named(&source.zone).map_err(|_| ScheduleError::UnknownZone {
             zone: source.zone.chars().take(64).collect(),
         })?;
@@ -297,25 +302,25 @@ impl CronRule {
             DstOverlap::Last => Passes::Last,
             DstOverlap::Both => Passes::Both,
         };
-        let (times, days) = (TimeSet::of(&expr), DaySet::of(&expr));
+        let (times, days) = (TimeSet::of(expr), DaySet::of(expr));
         let search = CronSearch { times, days, zone, gap_fires, passes };
-        Ok(CronRule { expr, search })
+        Ok(CronRule { normal: expr.to_string().into_boxed_str(), search })
     }
 
     /// Why no date matches; `None` when one does.
-    fn impossible_date(&self) -> Option<ScheduleError> {
+    fn impossible_date(&self, expr: &CronExpr) -> Option<ScheduleError> {
         if self.search.has_dates() {
             return None;
         }
         let any_year = CronSearch { days: self.search.days.in_any_year(), ..self.search.clone() };
-        let day_field = if self.expr.is_unrestricted(Field::DayOfMonth) {
+        let day_field = if expr.is_unrestricted(Field::DayOfMonth) {
             Field::DayOfWeek
         } else {
             Field::DayOfMonth
         };
-        let day = self.expr.field_text(day_field);
-        let month = self.expr.field_text(Field::Month);
-        let year = self.expr.field_text(Field::Year);
+        let day = expr.field_text(day_field);
+        let month = expr.field_text(Field::Month);
+        let year = expr.field_text(Field::Year);
         Some(if any_year.has_dates() {
             let why = format!("no year of {year:?} has the day {day:?} in month {month:?}");
             ScheduleError::NeverFires { field: Field::Year.name(), why }

@@ -54,15 +54,15 @@ impl Zone {
             let offset = fixed_offset(name).ok_or(UnknownZone)?;
             return Ok(Zone::from_changes(offset, &[]));
         }
+        let folded = name.to_ascii_lowercase();
         let mut known = known_zones().lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(zone) = known.get(name) {
+        if let Some(zone) = known.get(&folded) {
             return Ok(zone.clone());
         }
         let rules = TimeZoneDatabase::bundled().get(name).map_err(|_| UnknownZone)?;
         let zone = Zone::from_rules(&rules);
-        // The database folds case: one entry a spelling, and only spellings that exist, bounds the
-        // memory to what users really store.
-        known.insert(name.to_owned(), zone.clone());
+        // Only names that exist get here, in one spelling each: the database bounds the memory.
+        known.insert(folded, zone.clone());
         Ok(zone)
     }
 
