@@ -225,14 +225,25 @@ impl Log {
         })
     }
 
-    /// Drops every entry above `index`; 0 drops all that are left after the purge. Durable before
-    /// anything that is appended afterwards is.
+    /// Drops every entry above `index`. Durable before anything that is appended afterwards is.
     ///
     /// # Errors
     /// A poisoned store.
     pub fn truncate_after(&self, index: u64) -> Result<(), StoreError> {
         self.change(Box::new(|_| {}), |table| {
             table.truncate_after(index);
+            Ok(Command::Truncate { last: table.last() })
+        })
+    }
+
+    /// Drops every entry that is left after the purge, that of index 0 too. Durable before
+    /// anything that is appended afterwards is.
+    ///
+    /// # Errors
+    /// A poisoned store.
+    pub fn truncate_all(&self) -> Result<(), StoreError> {
+        self.change(Box::new(|_| {}), |table| {
+            table.truncate_all();
             Ok(Command::Truncate { last: table.last() })
         })
     }

@@ -89,6 +89,12 @@ impl Records {
         Ok(Records { store: Arc::new(store) })
     }
 
+    /// Records kept by something else, such as a layer over these.
+    #[must_use]
+    pub fn over(store: Arc<dyn RecordStore>) -> Records {
+        Records { store }
+    }
+
     /// Records without files, for tests and simulation.
     #[must_use]
     pub fn in_memory() -> Records {

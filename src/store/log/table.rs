@@ -98,9 +98,9 @@ impl Table {
     /// Whether entries are missing between the purge and the first slot, once recovery has
     /// replayed all.
     pub(crate) fn has_hole(&self) -> bool {
-        // A log that was never purged begins wherever its first entry was: at 0 or at 1.
-        let begins_late = self.before.is_none() && self.first_index > 1;
-        self.before != self.purged || begins_late
+        // A log that was never purged begins wherever its first entry was. When the file that holds
+        // it is gone, the next one says what came before.
+        self.before != self.purged
     }
 
     /// # Errors
@@ -111,7 +111,7 @@ impl Table {
             let position = entry.position;
             let fits = match last {
                 Some(last) => position.index == last.index + 1 && position.term >= last.term,
-                None => position.index <= 1,
+                None => true,
             };
             if !fits {
                 let after = last.map_or("nothing".to_owned(), |last| last.to_string());
@@ -164,10 +164,20 @@ impl Table {
 
     pub(crate) fn truncate_after(&mut self, index: u64) {
         while !self.slots.is_empty() && self.next_index() - 1 > index {
-            self.slots.pop_back();
-            if let Some(entry) = self.cache.pop_back() {
-                self.cached_bytes -= cost(&entry);
-            }
+            self.drop_newest();
+        }
+    }
+
+    pub(crate) fn truncate_all(&mut self) {
+        while !self.slots.is_empty() {
+            self.drop_newest();
+        }
+    }
+
+    fn drop_newest(&mut self) {
+        self.slots.pop_back();
+        if let Some(entry) = self.cache.pop_back() {
+            self.cached_bytes -= cost(&entry);
         }
     }
 
