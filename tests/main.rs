@@ -11,8 +11,10 @@
 #![allow(unreachable_pub, reason = "nothing outside a test binary reaches into it")]
 
 mod cli;
+mod cluster_in_process;
 mod compat;
 mod machine;
 mod recurrence;
 mod scenario;
+mod support;
 mod tidy;

@@ -67,10 +67,11 @@ pub enum StartError {
     )]
     OtherCluster { found: String, peer: String, other: String },
     #[error(
-        "the folder knows its cluster {cluster} but holds no log: it is damaged, so remove it, \
-         and join under a new id"
+        "the folder belongs to member {node} of cluster {cluster} but holds no log; if the member \
+         never came in start it with the flags of its first start, otherwise the log was lost, so \
+         remove the folder and join as a new member"
     )]
-    LogLost { cluster: String },
+    NoLog { cluster: String, node: u64 },
     #[error("none of the peers {peers:?} let this member in; the last one said: {last}")]
     JoinRefused { peers: Vec<String>, last: String },
     #[error("a setting is not possible: {0}")]

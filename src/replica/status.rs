@@ -1,6 +1,11 @@
 //! How a member stands: what operators and health checks are shown.
 
+use std::sync::atomic::Ordering;
+
+use openraft::async_runtime::watch::WatchReceiver;
+
 use crate::model::id::NodeId;
+use crate::replica::inner::Inner;
 
 /// One member, as this member knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,4 +40,45 @@ pub struct ReplicaStatus {
     pub snapshot_index: u64,
     /// The last index that is no longer in the log.
     pub purged_index: u64,
+    /// Appends to the log since the start; less than the entries, where they were batched.
+    pub log_appends: u64,
+    /// Flushes of the log since the start; less than the appends, where they shared one.
+    pub log_flushes: u64,
+}
+
+pub(crate) fn status(inner: &Inner) -> ReplicaStatus {
+    let leadership = *inner.leadership.borrow();
+    let metrics = inner.raft.metrics().borrow_watched().clone();
+    let membership = metrics.membership_config.membership();
+    let voters: Vec<u64> = membership.voter_ids().collect();
+    let matched = |id: &u64| {
+        if *id == metrics.id {
+            return metrics.last_log_index;
+        }
+        metrics.replication.as_ref()?.get(id)?.map(|matched| matched.index)
+    };
+    let members = membership.nodes().map(|(id, node)| MemberStatus {
+        node: NodeId(*id),
+        peer_address: node.peer.clone(),
+        api_address: node.api.clone(),
+        is_voter: voters.contains(id),
+        matched_index: matched(id),
+    });
+    ReplicaStatus {
+        node: inner.me,
+        cluster_id: inner.cluster_id.clone(),
+        term: metrics.current_term,
+        leader: leadership.leader,
+        leading: leadership.leading,
+        recovered: *inner.recovered.borrow(),
+        stopped: inner.stopped.borrow().clone(),
+        members: members.collect(),
+        last_log_index: metrics.last_log_index.unwrap_or(0),
+        committed_index: metrics.local_committed.map_or(0, |id| id.index),
+        applied_index: *inner.live.applied().borrow(),
+        snapshot_index: metrics.snapshot.map_or(0, |id| id.index),
+        purged_index: metrics.purged.map_or(0, |id| id.index),
+        log_appends: inner.log_appends.load(Ordering::Relaxed),
+        log_flushes: inner.store.log.sync_count(),
+    }
 }

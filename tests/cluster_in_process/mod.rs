@@ -1,0 +1,5 @@
+//! Whole clusters in this process: what the replica promises, on real disks and sockets.
+
+mod membership;
+mod reading_and_writing;
+mod support;
