@@ -23,6 +23,7 @@ pub mod client;
 pub mod leader;
 pub mod machine;
 pub mod model;
+pub mod node;
 pub mod planner;
 pub mod recurrence;
 pub mod replica;

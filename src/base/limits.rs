@@ -78,6 +78,8 @@ pub const LEASE_TTL_MAX: Span = Span::from_hours(1);
 pub const LEASE_TTL_DEFAULT: Span = Span::from_secs(30);
 /// How long a worker is `live` after its last call.
 pub const WORKER_TTL: Span = Span::from_secs(60);
+/// How long calls under way may take once a node was asked to stop.
+pub const SHUTDOWN_GRACE: Span = Span::from_secs(5);
 /// Longest long poll.
 pub const POLL_WAIT_MAX: Span = Span::from_secs(60);
 /// An occurrence recorded later than this after its time is a misfire. Longer than a change of

@@ -105,6 +105,14 @@ pub struct AppliedEffects {
     pub effects: Vec<Effect>,
 }
 
+/// Sizes in bytes, and how often the log was synced since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskUsage {
+    pub log_bytes: u64,
+    pub log_syncs: u64,
+    pub records_bytes: u64,
+}
+
 /// The handle to this member; clones share it.
 #[derive(Clone)]
 pub struct Replica {
@@ -213,6 +221,16 @@ impl Replica {
     #[must_use]
     pub fn status(&self) -> ReplicaStatus {
         status::status(&self.inner)
+    }
+
+    /// What this member keeps on its disk.
+    #[must_use]
+    pub fn disk_usage(&self) -> DiskUsage {
+        DiskUsage {
+            log_bytes: self.inner.store.log.disk_bytes(),
+            log_syncs: self.inner.store.log.sync_count(),
+            records_bytes: self.inner.store.records.disk_bytes(),
+        }
     }
 
     /// Why this node stopped, once it has: its disk failed, it was removed, or it was shut down.

@@ -74,6 +74,12 @@ struct Inbox {
 }
 
 impl Service {
+    /// Ends the polls that wait on this member, empty, for it is about to stop. Their workers ask
+    /// another one.
+    pub fn close(&self) {
+        self.inner.polls.end_all();
+    }
+
     /// Listens to the replica from here on; [`Service::run`] has to be running for polls to be
     /// woken and watchers to be told.
     #[must_use]
