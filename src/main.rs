@@ -1,2 +1,5 @@
-//! The program: hands over to `cli` and ends with its exit code.
-fn main() {}
+//! The program: hands the command line over, and its exit code back.
+
+fn main() -> std::process::ExitCode {
+    horolog::cli::run(std::env::args_os())
+}

@@ -33,6 +33,8 @@ pub struct Client {
     /// The node that answered last; where the next request begins.
     preferred: Arc<AtomicUsize>,
     tenant: Arc<str>,
+    /// For requests that do not bring their own.
+    patience: Patience,
 }
 
 /// How long to try.
@@ -59,7 +61,7 @@ pub struct Request {
     query: Vec<(String, String)>,
     headers: HeaderMap,
     body: Option<Bytes>,
-    patience: Patience,
+    patience: Option<Patience>,
 }
 
 /// What a node answered.
@@ -93,7 +95,15 @@ impl Client {
                 why: chain(&error),
             })?;
         let preferred = Arc::new(AtomicUsize::new(0));
-        Ok(Client { http, nodes: nodes.into(), preferred, tenant: Arc::from(tenant) })
+        let (nodes, tenant) = (nodes.into(), Arc::from(tenant));
+        Ok(Client { http, nodes, preferred, tenant, patience: Patience::default() })
+    }
+
+    /// The same client with another patience.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Patience) -> Client {
+        self.patience = patience;
+        self
     }
 
     #[must_use]
@@ -122,7 +132,8 @@ impl Client {
     /// [`ClientError`]; a refusal by status is one too.
     pub async fn send(&self, mut request: Request) -> Result<Response, ClientError> {
         request.add_idempotency_key();
-        let give_up_at = Instant::now() + request.patience.retry_for;
+        let patience = request.patience.unwrap_or(self.patience);
+        let give_up_at = Instant::now() + patience.retry_for;
         let mut tried = Tried::default();
         let mut maybe_applied = false;
         let mut pause = PAUSE_FIRST;
@@ -132,7 +143,7 @@ impl Client {
             let mut latest_refusal = None;
             for i in 0..self.nodes.len() {
                 let at = (first + i) % self.nodes.len();
-                match self.try_once(&self.nodes[at], &request).await {
+                match self.try_once(&self.nodes[at], &request, patience.answer).await {
                     Try::Answered(response) => {
                         self.preferred.store(at, Ordering::Relaxed);
                         return Ok(response);
@@ -147,7 +158,7 @@ impl Client {
                         tried.note(&node_name(&self.nodes[at]), why);
                         self.preferred.store((at + 1) % self.nodes.len(), Ordering::Relaxed);
                         maybe_applied = maybe_applied || !request.is_safe();
-                        if request.patience.retry_for.is_zero() && maybe_applied {
+                        if patience.retry_for.is_zero() && maybe_applied {
                             return Err(ClientError::Unknown { what: request.name(), tried });
                         }
                     }
@@ -175,7 +186,7 @@ impl Client {
         for i in 0..self.nodes.len() {
             let node = &self.nodes[(first + i) % self.nodes.len()];
             let built = request.build(&self.http, node);
-            match tokio::time::timeout(request.patience.answer, built.send()).await {
+            match tokio::time::timeout(self.patience.answer, built.send()).await {
                 Err(_) => tried.note(&node_name(node), "no answer in time".to_owned()),
                 Ok(Err(error)) => tried.note(&node_name(node), chain(&error)),
                 Ok(Ok(response)) if response.status().is_success() => return Ok(response),
@@ -193,8 +204,8 @@ impl Client {
         Err(ClientError::Unreachable { tried })
     }
 
-    async fn try_once(&self, node: &Url, request: &Request) -> Try {
-        let built = request.build(&self.http, node).timeout(request.patience.answer);
+    async fn try_once(&self, node: &Url, request: &Request, within: Duration) -> Try {
+        let built = request.build(&self.http, node).timeout(within);
         let response = match built.send().await {
             Ok(response) => response,
             // Only a connection that never stood proves that the node saw nothing.
@@ -278,7 +289,7 @@ impl Request {
             query: Vec::new(),
             headers: HeaderMap::new(),
             body: None,
-            patience: Patience::default(),
+            patience: None,
         }
     }
 
@@ -319,7 +330,7 @@ impl Request {
 
     #[must_use]
     pub fn patience(mut self, patience: Patience) -> Request {
-        self.patience = patience;
+        self.patience = Some(patience);
         self
     }
 

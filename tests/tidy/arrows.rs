@@ -39,7 +39,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "console",
         ],
     ),
-    ("cli", &["base", "wire", "client", "worker", "node"]),
+    // docs/decisions/0004: the command line reads schedules without a server.
+    ("cli", &["base", "model", "recurrence", "wire", "client", "worker", "node"]),
     ("main", &["cli"]),
     ("lib", &[]),
 ];
