@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::future::BoxFuture;
-use futures_util::stream::{BoxStream, unfold};
+use futures_util::stream::{self, BoxStream, unfold};
 use futures_util::{Stream, StreamExt};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{Backoff, RPCOption, RaftNetworkFactory, RaftNetworkV2};
@@ -96,13 +96,24 @@ impl PeerClient {
         }
     }
 
-    async fn open_append<S>(&self, input: S, within: Duration) -> Result<AppendStream, LinkError>
+    /// None when there is nothing to send.
+    ///
+    /// The first request is taken before anything is connected: openraft waits inside of that while
+    /// it backs off from a member that cannot be reached.
+    async fn open_append<S>(
+        &self,
+        mut input: S,
+        within: Duration,
+    ) -> Result<Option<AppendStream>, LinkError>
     where
-        S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + 'static,
+        S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + Unpin + 'static,
     {
+        let Some(first) = input.next().await else {
+            return Ok(None);
+        };
         let sent = Arc::new(AtomicU64::new(0));
         let (peers, counter) = (Arc::clone(&self.peers), Arc::clone(&sent));
-        let frames = input.map(move |request| {
+        let frames = stream::iter([first]).chain(input).map(move |request| {
             let mut out = peers.begin(Kind::Append);
             put_append(&mut out, request);
             counter.fetch_add(1, Ordering::SeqCst);
@@ -114,7 +125,7 @@ impl PeerClient {
         // A slow disk on the other side is no reason to give up: the wait is for the connection.
         let within = within.max(self.peers.timings().connect);
         let frames = tokio::time::timeout(within, open).await.map_err(|_| LinkError::Timeout)??;
-        Ok(AppendStream { frames, sent, answered: 0, is_over: false })
+        Ok(Some(AppendStream { frames, sent, answered: 0, is_over: false }))
     }
 }
 
@@ -155,7 +166,7 @@ impl RaftNetworkV2<TypeConfig> for PeerClient {
         rpc: AppendEntriesRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, Rpc> {
-        let input = futures_util::stream::once(async { rpc }).boxed();
+        let input = stream::once(async { rpc }).boxed();
         let mut answers = RaftNetworkV2::stream_append(self, input, option).await?;
         match answers.next().await {
             Some(answer) => answer.map(AppendEntriesResponse::from),
@@ -173,19 +184,22 @@ impl RaftNetworkV2<TypeConfig> for PeerClient {
     {
         Box::pin(async move {
             let opened = self.open_append(input, option.soft_ttl()).await.map_err(rpc_error)?;
+            let Some(opened) = opened else {
+                return Ok(stream::empty().boxed());
+            };
             let peers = Arc::clone(&self.peers);
             let stall = peers.timings().probe_wait.max(option.soft_ttl());
-            let answers = unfold((opened, peers), move |(mut stream, peers)| async move {
-                if stream.is_over {
+            let answers = unfold((opened, peers), move |(mut open, peers)| async move {
+                if open.is_over {
                     return None;
                 }
-                let frame = stream.next(&peers, stall).await?;
+                let frame = open.next(&peers, stall).await?;
                 let answer = frame.and_then(|frame| match frame.kind {
                     Some(Kind::Appended) => Ok(read_appended(frame.body)?),
                     other => Err(unexpected(other)),
                 });
-                stream.is_over = !matches!(answer, Ok(Ok(_)));
-                Some((answer.map_err(rpc_error), (stream, peers)))
+                open.is_over = !matches!(answer, Ok(Ok(_)));
+                Some((answer.map_err(rpc_error), (open, peers)))
             });
             Ok(answers.boxed())
         })
@@ -263,7 +277,7 @@ impl PeerClient {
         first.put_u32_le(file.checksum);
         put_bytes(&mut first, &file.meta);
         let chunks = snapshot_chunks(Arc::clone(&self.peers), &file)?;
-        let frames = futures_util::stream::iter([finish(first)]).chain(chunks);
+        let frames = stream::iter([finish(first)]).chain(chunks);
         let sending = async {
             let mut answers = link.open(&address, stream_body(frames)).await?;
             match answers.next().await {

@@ -28,9 +28,9 @@ pub struct Member {
 pub fn config(peer: &str) -> ReplicaConfig {
     let api = format!("api-of-{peer}");
     ReplicaConfig {
-        heartbeat: Duration::from_millis(50),
-        election_min: Duration::from_millis(250),
-        election_max: Duration::from_millis(500),
+        heartbeat: Duration::from_millis(100),
+        election_min: Duration::from_millis(300),
+        election_max: Duration::from_millis(600),
         snapshot_every: 100,
         log_kept: 50,
         ..ReplicaConfig::new(Addresses { peer: peer.to_owned(), api })
