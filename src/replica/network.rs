@@ -2,8 +2,8 @@
 //!
 //! Appends are pipelined: one long-lived stream carries them, and answers come back in order. A
 //! stream that has sent something and gets no answer for an election time-out is given up; one
-//! that has nothing to wait for may be idle for ever. Heartbeats, snapshots and votes have connections of
-//! their own.
+//! that has nothing to wait for may be idle for ever. Heartbeats, snapshots and votes have
+//! connections of their own.
 
 use std::fs::File;
 use std::future::Future;

@@ -2,8 +2,9 @@
 //! whole.
 //!
 //! The records stand still while they are copied (`overlay`), so that a snapshot holds exactly what
-//! every member's records hold at its index, what was pruned of the history as well. Nothing is replaced on the receiving side before every byte was counted and checked, and then
-//! everything at once.
+//! every member's records hold at its index, what was pruned of the history as well. Nothing is
+//! replaced on the receiving side before every byte was counted and checked, and then everything
+//! at once.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! Calls and forms that stay out: clocks, chance, order, floats, printing, sleeping, re-exports,
 //! globs.
 
-use crate::tidy::source::{Findings, Kind, SourceFile, assert_rule, assert_rule_bites};
+use crate::tidy::source::{Findings, Kind, SourceFile, assert_rule_bites};
 
 /// The pure band: arithmetic on values, the same on every member and on every day.
 const PURE: &[&str] = &["base", "model", "recurrence", "machine", "planner"];
@@ -74,7 +74,7 @@ const BANS: &[Ban] = &[
     },
 ];
 
-fn banned_paths(file: &SourceFile) -> Findings {
+pub fn banned_paths(file: &SourceFile) -> Findings {
     let mut findings = Findings::new();
     let paths = file.paths();
     for ban in BANS {
@@ -107,7 +107,7 @@ fn contains_run(segments: &[String], run: &[&str]) -> bool {
     segments.windows(run.len()).any(|window| window.iter().eq(run))
 }
 
-fn no_floats_in_machine(file: &SourceFile) -> Findings {
+pub fn no_floats_in_machine(file: &SourceFile) -> Findings {
     let mut findings = Findings::new();
     for token in &file.tokens {
         let is_float = match token.kind {
@@ -129,7 +129,7 @@ fn is_float_literal(text: &str) -> bool {
     is_number && !is_hex && (text.contains('.') || text.ends_with("f32") || text.ends_with("f64"))
 }
 
-fn only_output_prints(file: &SourceFile) -> Findings {
+pub fn only_output_prints(file: &SourceFile) -> Findings {
     let mut findings = Findings::new();
     for (name, line) in file.macros() {
         let prints = matches!(name, "print" | "println" | "eprint" | "eprintln");
@@ -141,13 +141,13 @@ fn only_output_prints(file: &SourceFile) -> Findings {
     findings
 }
 
-fn nothing_left_over(file: &SourceFile) -> Findings {
+pub fn nothing_left_over(file: &SourceFile) -> Findings {
     let unfinished = |name: &str| matches!(name, "todo" | "unimplemented" | "dbg");
     let called = file.macros().into_iter().filter(|(name, _)| unfinished(name));
     called.map(|(name, line)| file.finding(line, &format!("{name}! is unfinished work"))).collect()
 }
 
-fn imports(file: &SourceFile) -> Findings {
+pub fn imports(file: &SourceFile) -> Findings {
     let mut findings = Findings::new();
     for path in file.paths() {
         let is_glob = path.segments.last().is_some_and(|last| last == "*");
@@ -167,7 +167,7 @@ fn imports(file: &SourceFile) -> Findings {
     findings
 }
 
-fn every_allow_has_a_reason(file: &SourceFile) -> Findings {
+pub fn every_allow_has_a_reason(file: &SourceFile) -> Findings {
     let mut findings = Findings::new();
     let text = |i: usize| file.tokens.get(i).map_or("", |token| token.text.as_str());
     for (i, token) in file.tokens.iter().enumerate() {
@@ -185,29 +185,10 @@ fn every_allow_has_a_reason(file: &SourceFile) -> Findings {
     findings
 }
 
-fn tests_are_claims(file: &SourceFile) -> Findings {
+pub fn tests_are_claims(file: &SourceFile) -> Findings {
     let prefixed = file.test_functions().into_iter().filter(|(name, _)| name.starts_with("test_"));
     let says = "a test is named as a claim, without a test_ prefix";
     prefixed.map(|(_, line)| file.finding(line, says)).collect()
-}
-
-#[test]
-fn clocks_chance_order_and_sleep_stay_where_they_belong() {
-    assert_rule(&["src", "tests"], banned_paths);
-    assert_rule(&["src"], no_floats_in_machine);
-}
-
-#[test]
-fn only_the_output_file_prints_and_nothing_is_left_over() {
-    assert_rule(&["src"], only_output_prints);
-    assert_rule(&["src", "tests", "jepsen", "bench"], nothing_left_over);
-}
-
-#[test]
-fn imports_name_what_they_bring_and_allows_say_why() {
-    assert_rule(&["src", "jepsen", "bench"], imports);
-    assert_rule(&["src", "tests", "jepsen", "bench"], every_allow_has_a_reason);
-    assert_rule(&["src", "tests", "jepsen", "bench"], tests_are_claims);
 }
 
 #[test]

@@ -345,15 +345,6 @@ pub fn assert_clean(findings: &[String]) {
     assert!(findings.is_empty(), "{} findings\n{}", findings.len(), findings.join("\n"));
 }
 
-/// Runs a rule over files of the tree.
-#[track_caller]
-pub fn assert_rule(folders: &[&str], rule: impl Fn(&SourceFile) -> Findings) {
-    let files = sources(folders);
-    assert!(!files.is_empty(), "nothing below {folders:?}: the rule looks at the wrong place");
-    let findings: Findings = files.iter().flat_map(rule).collect();
-    assert_clean(&findings);
-}
-
 /// Shows that a rule fails on each bad snippet, in the named file, and passes the good ones.
 #[track_caller]
 pub fn assert_rule_bites(
