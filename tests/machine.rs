@@ -2,6 +2,7 @@
 
 pub mod field_cases;
 pub mod harness;
+pub mod loading;
 pub mod precedence;
 pub mod properties;
 pub mod random;

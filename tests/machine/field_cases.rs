@@ -4,6 +4,7 @@
 use horolog::base::bounded::Name;
 use horolog::base::limits;
 use horolog::base::time::{Span, Timestamp};
+use horolog::machine::change::Change;
 use horolog::machine::command::{
     AnswerKind, Command, ExpiredLease, ExpiryCause, Grant, Offer, Pick, PlannedFire, Precondition,
     Proposal, PutJob, RecordFires, RequestFire, RequestIdentity, SkippedRun, TriggerAdvance,
@@ -579,4 +580,69 @@ fn a_trigger_without_a_next_time_has_ended() {
     let spec = every(Span::from_mins(5));
     bench.put_job_with("a", job_spec(Overlap::Skip), Some(vec![(name("minutely"), spec)]));
     assert_eq!(bench.trigger("a", "minutely").state, TriggerState::Active);
+}
+
+#[test]
+fn a_report_is_kept_in_its_bounds() {
+    let (mut bench, worker) = bench(Overlap::Skip);
+    let fire = running(&mut bench, worker);
+    let open = bench.fire(fire).unwrap();
+    let mut large = answer(&open, open.lease.unwrap().token, AnswerKind::Succeeded);
+    let text = "é".repeat(limits::VALUE_BYTES_MAX);
+    large.report.result = Some(text.clone());
+    large.report.error_message = Some(text.clone());
+    large.report.output = Some(text);
+    bench.answer_with(large);
+    let changes = &bench.last.as_ref().unwrap().changes;
+    let kept = changes.iter().find_map(|change| match change {
+        Change::PutAttempt(_, report) => Some(report),
+        _ => None,
+    });
+    let kept = kept.unwrap();
+    assert_eq!(kept.result, None, "half a JSON text is none");
+    assert_eq!(kept.error_message.as_ref().unwrap().len(), limits::ERROR_BYTES_MAX);
+    assert_eq!(kept.output.as_ref().unwrap().len(), limits::OUTPUT_BYTES_MAX);
+    assert!(kept.output_truncated);
+}
+
+#[test]
+fn the_most_urgent_fires_get_the_slots() {
+    let mut bench = Bench::new();
+    for (job, priority) in [("low", 1), ("high", 9), ("middle", 5)] {
+        let spec = JobSpec { priority, ..job_spec(Overlap::Skip) };
+        bench.put_job_with(job, spec, minutely());
+    }
+    let worker = bench.register(worker_spec("w", 2));
+    bench.pass(Span::from_mins(1));
+    let now = bench.now;
+    let due = PlannedFire { scheduled_at: now, due_at: now, reason: FireReason::Schedule };
+    let triggers: Vec<_> = bench.state().triggers().values().cloned().collect();
+    let advances = triggers.iter().map(|trigger| TriggerAdvance {
+        trigger: trigger.id,
+        revision: trigger.revision,
+        cursor_before: trigger.cursor.accounted_to,
+        fires: vec![due],
+        skipped: Vec::new(),
+        cursor_after: now,
+        next: NextDue::Never,
+    });
+    let (advances, offers) = (advances.collect(), vec![Offer { worker, slots: 9 }]);
+    bench.apply(Command::RecordFires(RecordFires { advances, due: Vec::new(), offers }));
+    let running = bench.state().fires().values().filter(|fire| fire.lease.is_some());
+    let mut names: Vec<&str> = running.map(|fire| fire.job_key.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["high", "middle"], "no more than the worker's own slots");
+}
+
+#[test]
+fn old_attempts_are_counted_but_not_kept() {
+    let (mut bench, worker) = bench(Overlap::Skip);
+    let fire = running(&mut bench, worker);
+    for _ in 0..40 {
+        bench.answer(fire, AnswerKind::Released);
+        bench.grant(fire, worker).unwrap();
+    }
+    let fire = bench.fire(fire).unwrap();
+    assert_eq!(fire.attempts.len(), limits::ATTEMPTS_KEPT_MAX);
+    assert_eq!((fire.attempts.last().unwrap().number, fire.attempt_count), (41, 41));
 }
