@@ -13,7 +13,8 @@ pub struct MemberStatus {
     pub node: NodeId,
     pub peer_address: String,
     pub api_address: String,
-    /// False: a learner, which follows the log and has no vote.
+    /// False: a learner, which follows the log and has no vote, or a member that is on its way in
+    /// or out.
     pub is_voter: bool,
     /// The last index known to be on its disk; only the leader knows it, of the others.
     pub matched_index: Option<u64>,
@@ -31,7 +32,7 @@ pub struct ReplicaStatus {
     pub recovered: bool,
     /// Why it stopped, once it has.
     pub stopped: Option<String>,
-    /// In the order of their ids.
+    /// As committed, in the order of their ids.
     pub members: Vec<MemberStatus>,
     pub last_log_index: u64,
     pub committed_index: u64,
@@ -49,8 +50,9 @@ pub struct ReplicaStatus {
 pub(crate) fn status(inner: &Inner) -> ReplicaStatus {
     let leadership = *inner.leadership.borrow();
     let metrics = inner.raft.metrics().borrow_watched().clone();
-    let membership = metrics.membership_config.membership();
-    let voters: Vec<u64> = membership.voter_ids().collect();
+    let membership = metrics.committed_membership_config.membership();
+    // While the voters change, the old ones and the new ones both have to agree.
+    let votes = |id: &u64| membership.get_joint_config().iter().all(|config| config.contains(id));
     let matched = |id: &u64| {
         if *id == metrics.id {
             return metrics.last_log_index;
@@ -61,7 +63,7 @@ pub(crate) fn status(inner: &Inner) -> ReplicaStatus {
         node: NodeId(*id),
         peer_address: node.peer.clone(),
         api_address: node.api.clone(),
-        is_voter: voters.contains(id),
+        is_voter: votes(id),
         matched_index: matched(id),
     });
     ReplicaStatus {

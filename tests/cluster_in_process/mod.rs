@@ -2,4 +2,5 @@
 
 mod membership;
 mod reading_and_writing;
+mod speed;
 mod support;
