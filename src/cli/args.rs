@@ -1,6 +1,10 @@
 //! The grammar of the command line. It declares; it does nothing.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
 
 use crate::base::time::{Span, Timestamp};
 use crate::cli::address::{JobAddress, TriggerAddress};
@@ -70,6 +74,8 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Serve(Box<ServeArgs>),
+    Dev(DevArgs),
     Worker(WorkerArgs),
     /// Define, list, fire and delete jobs.
     #[command(subcommand)]
@@ -89,6 +95,103 @@ pub enum Command {
     /// Take over schedules from elsewhere.
     #[command(subcommand)]
     Import(ImportCommand),
+}
+
+/// Run a node of the cluster.
+///
+/// The first node makes the cluster with --bootstrap; every other one comes in with --join. A node
+/// whose folder holds data goes on with it and needs neither. SIGINT or SIGTERM stops it cleanly.
+/// There is no authentication in this version: listen where only those come who may.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    horolog serve --data /var/lib/horolog --bootstrap\n  \
+    horolog serve --data /var/lib/horolog --listen 10.0.0.2:7601 --peer-listen 10.0.0.2:7701 \\\n    \
+    --join 10.0.0.1:7701\n  \
+    horolog serve --data /var/lib/horolog")]
+pub struct ServeArgs {
+    /// The folder for the node's data; made when missing.
+    #[arg(long, value_name = "DIR", env = "HOROLOG_DATA", hide_env_values = true)]
+    pub data: Option<PathBuf>,
+    /// Where workers, people and tools reach it; 127.0.0.1:7601 when not given.
+    #[arg(long, value_name = "ADDR", env = "HOROLOG_LISTEN", hide_env_values = true)]
+    pub listen: Option<SocketAddr>,
+    /// Where the other nodes reach it; 127.0.0.1:7701 when not given.
+    #[arg(long, value_name = "ADDR", env = "HOROLOG_PEER_LISTEN", hide_env_values = true)]
+    pub peer_listen: Option<SocketAddr>,
+    /// The address under which others find --listen, when it is another.
+    #[arg(long, value_name = "ADDR", env = "HOROLOG_ADVERTISE_API", hide_env_values = true)]
+    pub advertise_api: Option<String>,
+    /// The address under which others find --peer-listen, when it is another.
+    #[arg(long, value_name = "ADDR", env = "HOROLOG_ADVERTISE_PEER", hide_env_values = true)]
+    pub advertise_peer: Option<String>,
+    /// Make a new cluster.
+    #[arg(long, conflicts_with = "join")]
+    pub bootstrap: bool,
+    /// Come into the cluster of these nodes; peer addresses.
+    #[arg(
+        long,
+        value_name = "ADDR[,ADDR]",
+        env = "HOROLOG_JOIN",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    pub join: Vec<String>,
+    /// How often a leader shows that it lives.
+    #[arg(long, value_name = "DURATION", env = "HOROLOG_HEARTBEAT", hide_env_values = true)]
+    pub heartbeat: Option<Span>,
+    /// The shortest silence after which a follower stands for election.
+    #[arg(long, value_name = "DURATION", env = "HOROLOG_ELECTION_MIN", hide_env_values = true)]
+    pub election_min: Option<Span>,
+    /// The longest such silence.
+    #[arg(long, value_name = "DURATION", env = "HOROLOG_ELECTION_MAX", hide_env_values = true)]
+    pub election_max: Option<Span>,
+    /// Log entries between two snapshots.
+    #[arg(long, value_name = "N", env = "HOROLOG_SNAPSHOT_EVERY", hide_env_values = true)]
+    pub snapshot_every: Option<u64>,
+    /// How long calls under way may still take after a signal.
+    #[arg(long, value_name = "DURATION", env = "HOROLOG_SHUTDOWN_GRACE", hide_env_values = true)]
+    pub shutdown_grace: Option<Span>,
+    /// Which log lines are written, such as info or horolog=debug; info when not given.
+    #[arg(long, value_name = "FILTER", env = "HOROLOG_LOG", hide_env_values = true)]
+    pub log: Option<String>,
+    /// How log lines are written.
+    #[arg(long, value_enum, env = "HOROLOG_LOG_FORMAT", hide_env_values = true)]
+    pub log_format: Option<LogFormatArg>,
+    /// A JSON file with the same settings, their names with _ for -; flags and environment win.
+    #[arg(long, value_name = "FILE", env = "HOROLOG_CONFIG", hide_env_values = true)]
+    pub config: Option<String>,
+    /// Stop when standard input ends.
+    #[arg(long, hide = true)]
+    pub stop_with_parent: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormatArg {
+    Text,
+    Json,
+}
+
+/// Try it out: three nodes, a worker and a few jobs on this machine.
+///
+/// Prints each fire as it ends, until SIGINT or SIGTERM, which stops everything. Without --data it
+/// leaves nothing behind.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    horolog dev\n  \
+    horolog dev --data ./horolog-data --ports-from 8601")]
+pub struct DevArgs {
+    /// Keep the data here, and go on with it next time; a folder that goes away when not given.
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// The first node's API port; the others follow, and peer ports are 100 above.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 7601,
+        value_parser = clap::value_parser!(u16).range(1..=65_000)
+    )]
+    pub ports_from: u16,
 }
 
 /// Run work of the executors `command` and `http` on this machine.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::base::limits::PAGE_SIZE_DEFAULT;
-use crate::base::time::Timestamp;
+use crate::base::time::{Span, Timestamp};
 use crate::cli::address::JobAddress;
 use crate::cli::args::{FireCommand, FireListArgs};
 use crate::cli::error::CliError;
@@ -200,7 +200,15 @@ pub fn took(fire: &Fire) -> String {
 fn between(start: &str, end: &str) -> Option<String> {
     let start: Timestamp = start.parse().ok()?;
     let end: Timestamp = end.parse().ok()?;
-    Some(end.since(start).to_string())
+    let ms = end.since(start).as_ms();
+    let seconds = ms / 1_000;
+    Some(if ms < 1_000 {
+        format!("{ms}ms")
+    } else if seconds < 60 {
+        format!("{seconds}.{}s", ms % 1_000 / 100)
+    } else {
+        Span::from_secs(seconds).to_string()
+    })
 }
 
 /// Goes on after a broken connection with the event after the last one seen.
@@ -274,4 +282,24 @@ pub fn event_line(fire: &Fire) -> String {
         line.push_str(detail);
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_shown_as_fine_as_they_matter() {
+        let start = "2026-12-01T00:00:00Z";
+        let table = [
+            ("2026-12-01T00:00:00.017Z", "17ms"),
+            ("2026-12-01T00:00:03.304Z", "3.3s"),
+            ("2026-12-01T01:30:00.999Z", "90m"),
+            ("2026-11-30T00:00:00Z", "0ms"),
+        ];
+        for (end, shown) in table {
+            assert_eq!(between(start, end).as_deref(), Some(shown), "{end}");
+        }
+        assert_eq!(between(start, "soon"), None);
+    }
 }

@@ -10,12 +10,14 @@ pub mod args;
 pub mod cluster;
 pub mod cron_next;
 pub mod crontab;
+pub mod dev;
 pub mod error;
 pub mod fire;
 pub mod import;
 pub mod input;
 pub mod job;
 pub mod output;
+pub mod serve;
 pub mod signals;
 pub mod table;
 pub mod trigger;
@@ -81,6 +83,8 @@ async fn dispatch(cli: Cli, output: &Output) -> Result<(), CliError> {
         Ok(client.with_patience(Patience { retry_for: RETRY_FOR, ..Patience::default() }))
     };
     match cli.command {
+        Command::Serve(args) => serve::run(*args).await,
+        Command::Dev(args) => dev::run(args, output).await,
         Command::Worker(args) => worker::run(client()?, args).await,
         Command::Job(command) => job::run(&client()?, command, output).await,
         Command::Trigger(command) => trigger::run(&client()?, command, output).await,

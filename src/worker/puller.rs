@@ -68,8 +68,18 @@ struct Shared {
     runs: TaskTracker,
 }
 
+/// Work that nobody keeps the lease of must not go on.
+struct StopOnDrop(Arc<Shared>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.book.stop_all(StopReason::Draining);
+    }
+}
+
 impl Puller {
     /// Runs until a shutdown, and returns when everything that was held is finished or handed back.
+    /// Dropped before, it stops what it holds without an answer.
     ///
     /// # Errors
     /// [`ClientError`] when the cluster refuses the registration.
@@ -94,6 +104,7 @@ impl Puller {
             handlers: self.handlers,
             runs: TaskTracker::new(),
         });
+        let _guard = StopOnDrop(Arc::clone(&shared));
         let background = async {
             tokio::join!(
                 shared.session.keep(),

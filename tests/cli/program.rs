@@ -25,6 +25,8 @@ fn text(bytes: &[u8]) -> String {
 fn help_says_what_it_said_when_it_was_last_reviewed() {
     let table = [
         ("horolog", &[] as &[&str], include_str!("help/horolog.txt")),
+        ("serve", &["serve"], include_str!("help/serve.txt")),
+        ("dev", &["dev"], include_str!("help/dev.txt")),
         ("worker", &["worker"], include_str!("help/worker.txt")),
         ("job", &["job"], include_str!("help/job.txt")),
         ("job-apply", &["job", "apply"], include_str!("help/job-apply.txt")),

@@ -51,6 +51,8 @@ fn slug(command: &str) -> String {
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' })
             .collect();
+        let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
+        let plain = words.join("-");
         let plain = plain.trim_matches(|c| matches!(c, '-' | '.' | '_'));
         if plain.is_empty() {
             continue;
@@ -80,6 +82,7 @@ mod tests {
                 "test -x /usr/sbin/anacron || run-parts /etc/cron.daily",
                 "test-x-anacron-run-parts-cron.daily",
             ),
+            ("pg_dump shop > /b/shop-$(date +%F).gz", "pg_dump-shop-shop-date-f-.gz"),
             ("夜间对账", "job"),
             ("[ -d /x ] && find /x", "d-x-find-x"),
             (&"a".repeat(300), &"a".repeat(40)),
