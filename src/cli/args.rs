@@ -105,7 +105,8 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     horolog serve --data /var/lib/horolog --bootstrap\n  \
-    horolog serve --data /var/lib/horolog --listen 10.0.0.2:7601 --peer-listen 10.0.0.2:7701 \\\n    \
+    horolog serve --data /var/lib/horolog --listen 10.0.0.2:7601 \
+    --peer-listen 10.0.0.2:7701 \\\n    \
     --join 10.0.0.1:7701\n  \
     horolog serve --data /var/lib/horolog")]
 pub struct ServeArgs {

@@ -43,7 +43,8 @@ async fn commits_one_after_the_other_and_together() {
         let appends = after.log_appends - before.log_appends;
         let flushes = after.log_flushes - before.log_flushes;
         eprintln!(
-            "member {asked}: {rate:.0} commits/s of 256 callers, {} commits per append, {flushes} flushes",
+            "member {asked}: {rate:.0} commits/s of 256 callers, {} commits per append, \
+             {flushes} flushes",
             total as u64 / appends.max(1),
         );
     }
