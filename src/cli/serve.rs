@@ -173,7 +173,7 @@ mod tests {
             panic!("not serve");
         };
         let file = serde_json::from_str(file).map_err(|e| CliError::Usage(e.to_string()))?;
-        settle(args, file)
+        settle(*args, file)
     }
 
     #[test]
