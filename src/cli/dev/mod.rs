@@ -253,5 +253,6 @@ async fn show_end(client: &Client, fire: &Fire, output: &Output) -> Result<(), C
         0 | 1 => String::new(),
         count => format!("  {count} attempts"),
     };
-    output.text(&format!("{}{attempts}  {}", event_line(fire), shortened(said, 60)).trim_end())
+    let line = format!("{}{attempts}  {}", event_line(fire), shortened(said, 60));
+    output.text(line.trim_end())
 }
