@@ -32,8 +32,8 @@ use crate::store::{Store, StoreOptions};
 /// Why a node did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    #[error("the data folder {folder}: {source}")]
-    Store { folder: String, source: StoreError },
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error("cannot listen on {address} for {purpose}: {source}")]
     Listen { address: SocketAddr, purpose: &'static str, source: std::io::Error },
     #[error(transparent)]
@@ -120,10 +120,7 @@ async fn open_store(config: &NodeConfig) -> Result<Store, NodeError> {
     let opened =
         tokio::task::spawn_blocking(move || Store::open(&folder, StoreOptions::default())).await;
     match opened {
-        Ok(Ok(store)) => Ok(store),
-        Ok(Err(source)) => {
-            Err(NodeError::Store { folder: config.data.display().to_string(), source })
-        }
+        Ok(opened) => Ok(opened?),
         Err(panicked) => Err(NodeError::Stopped { reason: panicked.to_string() }),
     }
 }
@@ -148,6 +145,7 @@ fn replica_config(config: &NodeConfig) -> ReplicaConfig {
         election_min: config.election_min,
         election_max: config.election_max,
         snapshot_every: config.snapshot_every,
+        log_kept: config.snapshot_every,
         ..ReplicaConfig::new(addresses)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use openraft::async_runtime::instant::Instant;
 use openraft::async_runtime::watch::WatchReceiver;
 
 use crate::model::id::NodeId;
@@ -28,6 +29,9 @@ pub struct ReplicaStatus {
     pub leader: Option<NodeId>,
     /// This node leads and has applied the first entry of its term.
     pub leading: bool,
+    /// A leader that no majority has answered, or a follower that has heard no leader, for longer
+    /// than two elections take.
+    pub cut_off: bool,
     /// Everything that was in the log when this node started is applied.
     pub recovered: bool,
     /// Why it stopped, once it has.
@@ -66,12 +70,18 @@ pub(crate) fn status(inner: &Inner) -> ReplicaStatus {
         is_voter: votes(id),
         matched_index: matched(id),
     });
+    let is_alone = membership.voter_ids().count() <= 1;
+    let quorum_is_silent = metrics
+        .last_quorum_acked
+        .is_some_and(|acked| acked.elapsed() > inner.config.election_max * 2);
+    let leads_nobody = leadership.leading && !is_alone && quorum_is_silent;
     ReplicaStatus {
         node: inner.me,
         cluster_id: inner.cluster_id.clone(),
         term: metrics.current_term,
         leader: leadership.leader,
         leading: leadership.leading,
+        cut_off: leads_nobody || inner.is_leader_silent(),
         recovered: *inner.recovered.borrow(),
         stopped: inner.stopped.borrow().clone(),
         members: members.collect(),

@@ -101,6 +101,9 @@ impl Service {
         if status.leader.is_none() {
             return Err("this member knows no leader".to_owned());
         }
+        if status.cut_off {
+            return Err("this member is cut off from a majority of the others".to_owned());
+        }
         if lag > READY_LAG_MAX {
             return Err(format!(
                 "{lag} committed entries are not applied, more than {READY_LAG_MAX}"
