@@ -11,6 +11,7 @@
 #![allow(unreachable_pub, reason = "nothing outside a test binary reaches into it")]
 
 mod cli;
+mod cluster;
 mod cluster_in_process;
 mod compat;
 mod machine;

@@ -30,3 +30,26 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut()
     })
     .await;
 }
+
+/// Looks again and again until `look` yields something, at most `within`. When it never does, the
+/// last reason it gave is shown.
+pub async fn reached<T, F, Fut>(claim: &str, within: Duration, mut look: F) -> T
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, String>>,
+{
+    let deadline = Instant::now() + within;
+    loop {
+        let reason = match look().await {
+            Ok(found) => return found,
+            Err(reason) => reason,
+        };
+        assert!(Instant::now() < deadline, "not within {within:?}: {claim}: {reason}");
+        sleep(PAUSE).await;
+    }
+}
+
+/// Lets real time pass: for faults that last a given time, never to guess when something is done.
+pub async fn let_pass(time: Duration) {
+    sleep(time).await;
+}
