@@ -14,7 +14,7 @@ use horolog::machine::reply::{AnswerVerdict, PutOutcome, Rejection, Reply};
 use horolog::model::fire::{FireReason, FireState, Outcome, SkipReason, WaitCause};
 use horolog::model::id::{FireId, WorkerId};
 use horolog::model::job::{JobSpec, Payload};
-use horolog::model::policy::{Misfire, MisfirePolicy, Overlap};
+use horolog::model::policy::{Misfire, MisfirePolicy, Overlap, RetryPolicy};
 use horolog::model::trigger::{NextDue, TriggerState};
 
 use crate::machine::harness::{
@@ -118,8 +118,8 @@ fn o01_the_overlap_ends_with_the_lease_of_a_dead_run() {
     assert_eq!(bench.state().index().ready().len(), 1);
 }
 
-fn no_retry() -> horolog::model::policy::RetryPolicy {
-    horolog::model::policy::RetryPolicy { attempts_max: 1, ..job_spec(Overlap::Skip).retry }
+fn no_retry() -> RetryPolicy {
+    RetryPolicy { attempts_max: 1, ..job_spec(Overlap::Skip).retry }
 }
 
 #[test]
@@ -475,15 +475,17 @@ fn retries_follow_the_policy() {
 #[test]
 fn a_release_is_no_try() {
     let (mut bench, worker) = bench(Overlap::Skip);
-    bench.put_job("a", JobSpec { retry: no_retry(), ..job_spec(Overlap::Skip) });
+    let twice = RetryPolicy { attempts_max: 2, ..no_retry() };
+    bench.put_job("a", JobSpec { retry: twice, ..job_spec(Overlap::Skip) });
     let fire = running(&mut bench, worker);
     for _ in 0..5 {
         bench.answer(fire, AnswerKind::Released);
         bench.grant(fire, worker).unwrap();
     }
     bench.answer(fire, failed());
-    let ended = bench.ended();
-    assert_eq!((ended[0].state, ended[0].attempt_count), (FireState::Failed, 6));
+    let open = bench.fire(fire).unwrap();
+    assert_eq!(open.state, FireState::Waiting(WaitCause::Retry));
+    assert_eq!((open.attempt_count, open.released_count), (6, 5));
 }
 
 #[test]
