@@ -15,7 +15,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wiped_follower_comes_back_by_snapshot_while_firing_goes_on() {
     let mut cluster = Cluster::empty();
-    let small_log = ["--snapshot-every".to_owned(), "200".to_owned()];
+    let small_log = ["--snapshot-every".to_owned(), "40".to_owned()];
     let bootstrap = [&["--bootstrap".to_owned()][..], &small_log].concat();
     cluster.add_and_start(&bootstrap);
     cluster.wait_ready(0).await;
