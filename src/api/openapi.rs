@@ -313,7 +313,7 @@ const WORDS: &[Words] = &[
     Words {
         method: "DELETE",
         path: "/v1/tenants/{tenant}/workers/{worker}",
-        summary: "Remove a worker; what it holds counts as lost",
+        summary: "Remove a worker; what it still holds keeps its lease",
         body: Body::None,
         answer: Content::Nothing,
     },

@@ -107,7 +107,8 @@ impl Service {
         Ok(reply.map(|_| verdicts))
     }
 
-    /// Tells the repetition of an answer from one that came too late.
+    /// Tells the repetition of an answer that ended its fire from one that came too late. While the
+    /// fire is open, the machine tells them apart.
     async fn judge(
         &self,
         tenant: &Name,
@@ -118,18 +119,14 @@ impl Service {
         if let Some(all_taken) = all_taken {
             return Ok(all_taken);
         }
-        let state = self.inner.replica.view().state;
         let history = self.inner.replica.history();
         let (tenant, verdicts) = (tenant.clone(), verdicts.to_vec());
         on_disk(move || {
             let mut judged = Vec::with_capacity(verdicts.len());
             for (given, verdict) in given.iter().zip(&verdicts) {
-                let open = state.fires().get(&given.run.fire).map(AsRef::as_ref);
                 judged.push(match verdict {
                     AnswerVerdict::Taken { state, .. } => Verdict::Taken(*state),
-                    AnswerVerdict::Stale { current, .. } => open
-                        .and_then(|fire| given.repeated_on(fire))
-                        .unwrap_or(Verdict::Stale { current: *current }),
+                    AnswerVerdict::Stale { current, .. } => Verdict::Stale { current: *current },
                     AnswerVerdict::NotOpen { .. } => given.on_ended(&history, &tenant)?,
                 });
             }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::base::bounded::Name;
 use crate::machine::effect::Effect;
@@ -12,10 +12,12 @@ use crate::model::fire::Fire;
 use crate::replica::AppliedEffects;
 use crate::service::Service;
 use crate::service::call::Freshness;
-use crate::service::error::ServiceError;
+use crate::service::error::{ErrorKind, ServiceError};
 
 /// Changes that are kept.
 const RING_MAX: usize = 16_384;
+/// Most watches on one member.
+const WATCHES_MAX: usize = 1_000;
 /// Most changes that are handed to a watcher at a time.
 const BATCH_MAX: usize = 256;
 
@@ -36,13 +38,14 @@ pub struct FireWatch {
     /// Everything up to this index was told.
     position: u64,
     head: watch::Receiver<u64>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Service {
     /// Watches the fires of a tenant: those that change after `after`, or after now.
     ///
     /// # Errors
-    /// As every read; and when there is no such tenant.
+    /// As every read; when there is no such tenant; and when there are too many watches.
     pub async fn watch_fires(
         &self,
         tenant: &Name,
@@ -50,9 +53,17 @@ impl Service {
         freshness: Freshness,
     ) -> Result<FireWatch, ServiceError> {
         self.sight_of(freshness, tenant).await?;
+        let permits = self.inner.ring.permits.clone();
+        let permit = permits.try_acquire_owned().map_err(|_| too_many_watches())?;
         let head = self.inner.ring.head.subscribe();
         let position = after.unwrap_or_else(|| *head.borrow());
-        Ok(FireWatch { service: self.clone(), tenant: tenant.clone(), position, head })
+        Ok(FireWatch {
+            service: self.clone(),
+            tenant: tenant.clone(),
+            position,
+            head,
+            _permit: permit,
+        })
     }
 }
 
@@ -74,6 +85,8 @@ pub(in crate::service) struct Ring {
     changes: Mutex<Changes>,
     /// The index of the newest change.
     head: watch::Sender<u64>,
+    /// One for each watch.
+    permits: Arc<Semaphore>,
 }
 
 struct Changes {
@@ -88,14 +101,19 @@ impl Ring {
     /// An empty ring of a member that has applied `index`.
     pub(in crate::service) fn starting_after(index: u64) -> Ring {
         let changes = Changes { kept: VecDeque::new(), floor: index, has_lost: false };
-        Ring { changes: Mutex::new(changes), head: watch::Sender::new(index) }
+        Ring {
+            changes: Mutex::new(changes),
+            head: watch::Sender::new(index),
+            permits: Arc::new(Semaphore::new(WATCHES_MAX)),
+        }
     }
 
     pub(in crate::service) fn push(&self, applied: &AppliedEffects) {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        if changes.has_lost {
+        let replaced_by_snapshot = applied.effects.is_empty();
+        if changes.has_lost || replaced_by_snapshot {
             changes.kept.clear();
-            changes.floor = applied.index.saturating_sub(1);
+            changes.floor = applied.index.saturating_sub(u64::from(!replaced_by_snapshot));
             changes.has_lost = false;
         }
         for effect in &applied.effects {
@@ -153,3 +171,12 @@ fn mark_last(events: &mut [WatchEvent]) {
         }
     }
 }
+
+fn too_many_watches() -> ServiceError {
+    let limit = WATCHES_MAX as u64;
+    let message = format!("{limit} callers watch on this member, the most it takes");
+    ServiceError::new(ErrorKind::TooManyWaiting { limit }, message)
+}
+
+#[cfg(test)]
+mod tests;

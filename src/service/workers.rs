@@ -86,7 +86,7 @@ impl Service {
         Ok(reply.map(|_| view))
     }
 
-    /// Ends a session; what it still holds counts as lost.
+    /// Ends a session. What it still holds keeps its lease, and ends by its answer or with that.
     ///
     /// # Errors
     /// As every change.
