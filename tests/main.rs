@@ -10,6 +10,7 @@
 )]
 #![allow(unreachable_pub, reason = "nothing outside a test binary reaches into it")]
 
+mod api;
 mod cli;
 mod cluster;
 mod cluster_in_process;

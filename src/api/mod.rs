@@ -134,7 +134,6 @@ struct Edge {
 
 /// The public routes over a service. `registry` holds the metrics of the other parts; those of the
 /// calls are added to it, and all are shown at `/metrics`.
-#[must_use]
 pub fn router(service: Service, mut registry: Registry) -> Router {
     let meter = Meter::registered_in(&mut registry);
     let openapi = Bytes::from(openapi::document());

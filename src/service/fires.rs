@@ -15,7 +15,7 @@ use crate::model::id::{FireId, JobId, JobKey, RunId, Seq};
 use crate::model::job::Payload;
 use crate::replica::history::History;
 use crate::service::call::{Caller, Freshness, Seen};
-use crate::service::error::{Noun, ServiceError};
+use crate::service::error::{ErrorKind, Noun, ServiceError};
 use crate::service::jobs::job_in;
 use crate::service::page::{Cursor, Page, PageRequest, SCAN_MAX};
 use crate::service::{Service, not_found, unexpected};
@@ -96,17 +96,26 @@ impl Service {
     /// Cancels a fire that waits, at once; asks the worker of one that runs.
     ///
     /// # Errors
-    /// As every change.
+    /// As every change; and when the fire has ended.
     pub async fn cancel_fire(
         &self,
         caller: &Caller,
         tenant: &Name,
-        fire: FireId,
+        id: FireId,
     ) -> Result<Seen<Arc<Fire>>, ServiceError> {
-        // The command does not name the tenant, so that it is looked at here; a fire never changes
-        // it.
-        self.get_fire(tenant, fire, Freshness::default()).await?;
-        self.change_fire(caller, tenant, Command::CancelFire { fire }).await
+        // The command does not name the tenant, so that it is looked at here; a fire never changes it.
+        let seen = self.get_fire(tenant, id, Freshness::default()).await?;
+        let cancelled = self.change_fire(caller, tenant, Command::CancelFire { fire: id }).await;
+        let Err(error) = &cancelled else {
+            return cancelled;
+        };
+        if error.kind != ErrorKind::NotFound(Noun::Fire) {
+            return cancelled;
+        }
+        // The machine knows open fires only, and this one was found a moment ago.
+        let state = seen.value.fire.state;
+        let message = format!("fire {id} has ended already");
+        Err(ServiceError::new(ErrorKind::FireEnded { fire: id, state }, message))
     }
 
     async fn change_fire(

@@ -36,9 +36,8 @@ fn job_with(fields: Value) -> Value {
 fn names() -> Vec<Case> {
     let job = || job_with(json!({}));
     let long = "n".repeat(limits::NAME_BYTES_MAX + 1);
-    let wrong = |path: String, pointer, limit| {
-        put(path, job(), (400, "invalid-path", pointer, limit))
-    };
+    let wrong =
+        |path: String, pointer, limit| put(path, job(), (400, "invalid-path", pointer, limit));
     vec![
         wrong(format!("{JOBS}/{long}"), "{job}", Some(limits::NAME_BYTES_MAX)),
         wrong(format!("{JOBS}/%2Fusers%2Fx"), "{job}", None),
