@@ -6,7 +6,7 @@
 //! nothing, effects are only a reason to look again, and it does not matter which member granted,
 //! woke or was asked.
 //!
-//! A poll ends in one of four ways: with grants; empty, because its time is over; empty, because a
+//! A poll ends in one of four ways: with grants; empty, because its time is over or this member closes; empty, because a
 //! newer poll of the same worker took its place; or its caller went away, and then what was granted
 //! to it meanwhile is handed back at once instead of after a lease.
 
@@ -175,7 +175,8 @@ impl Waiting<'_> {
                 return Ok(Seen { value: grants, index: view.applied_index, lag: None });
             }
             let now = Instant::now();
-            if now >= deadline {
+            let closing = &self.service.inner.closing;
+            if now >= deadline || closing.is_cancelled() {
                 return self.last_look().await;
             }
             if now >= offer_at {
@@ -189,6 +190,7 @@ impl Waiting<'_> {
                     Err(_) => return Err(stopped()),
                 },
                 () = sleep_until(look_again) => {}
+                () = closing.cancelled() => {}
             }
         }
     }

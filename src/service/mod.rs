@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use crate::base::bounded::Name;
 use crate::base::clock::SharedClock;
@@ -64,6 +65,8 @@ struct Inner {
     polls: Polls,
     ring: Ring,
     abandoned: mpsc::Sender<Abandoned>,
+    /// Nobody is to wait here any more.
+    closing: CancellationToken,
     /// Taken by [`Service::run`].
     inbox: Mutex<Inbox>,
 }
@@ -93,6 +96,7 @@ impl Service {
             polls: Polls::default(),
             ring,
             abandoned,
+            closing: CancellationToken::new(),
             inbox: Mutex::new(inbox),
         };
         Service { inner: Arc::new(inner) }
@@ -124,6 +128,12 @@ impl Service {
             () = wake => {}
             () = hand_back => {}
         }
+    }
+
+    /// Ends every poll and every watch, now and later, so that the calls under way can be finished: a
+    /// poll takes its offer back and is answered, a watch ends.
+    pub fn close(&self) {
+        self.inner.closing.cancel();
     }
 
     fn tell(&self, applied: &AppliedEffects) {

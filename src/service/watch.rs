@@ -68,7 +68,7 @@ impl Service {
 }
 
 impl FireWatch {
-    /// The next events, at least one; `None` when this member has stopped.
+    /// The next events, at least one; `None` when this member closes.
     pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {
             self.head.borrow_and_update();
@@ -76,7 +76,10 @@ impl FireWatch {
             if !events.is_empty() {
                 return Some(events);
             }
-            self.head.changed().await.ok()?;
+            tokio::select! {
+                changed = self.head.changed() => changed.ok()?,
+                () = self.service.inner.closing.cancelled() => return None,
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ pub const FIRES: &str = "/v1/tenants/default/fires";
 pub struct Node {
     base: String,
     http: reqwest::Client,
+    service: Service,
     /// Stops with the node.
     _loops: JoinSet<()>,
     _folder: TempDir,
@@ -78,11 +79,17 @@ impl Node {
         let router = api::router(service.clone(), Registry::default());
         let mut loops = JoinSet::new();
         loops.spawn(leader::run(replica, clock));
-        loops.spawn(async move { service.run().await });
+        let working = service.clone();
+        loops.spawn(async move { working.run().await });
         loops.spawn(async move { axum::serve(public, router).await.unwrap() });
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().build().unwrap();
-        Node { base: format!("http://{address}"), http, _loops: loops, _folder: folder }
+        Node { base: format!("http://{address}"), http, service, _loops: loops, _folder: folder }
+    }
+
+    /// As a node does before it stops serving.
+    pub fn close(&self) {
+        self.service.close();
     }
 
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {

@@ -89,3 +89,11 @@ async fn a_watcher_that_asks_for_too_long_ago_is_told_of_the_gap() {
     let bad = node.request("GET", &format!("{FIRES}:watch")).header("last-event-id", "x");
     assert_eq!(node.send(bad).await.text("/errors/0/pointer"), "Last-Event-ID");
 }
+
+#[tokio::test]
+async fn a_node_that_closes_ends_its_watches() {
+    let node = Node::start().await;
+    let mut stream = Stream::open(&node, None).await;
+    node.close();
+    assert_eq!(stream.response.chunk().await.unwrap(), None);
+}

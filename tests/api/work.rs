@@ -138,6 +138,22 @@ async fn work_granted_to_a_poll_that_nobody_listens_to_is_not_held_up() {
 }
 
 #[tokio::test]
+async fn a_node_that_closes_lets_its_polls_go() {
+    let node = Node::start().await;
+    let worker = node.register(1).await;
+    let wait = json!({"max": 1, "wait": "60s"});
+    let poll = acquire(&node, &worker, &wait);
+    let close = async {
+        node.get("/readyz").await;
+        node.close();
+    };
+    let limit = std::time::Duration::from_secs(30);
+    let (answer, ()) =
+        tokio::time::timeout(limit, async { tokio::join!(poll, close) }).await.unwrap();
+    assert_eq!(answer.body["grants"], json!([]));
+}
+
+#[tokio::test]
 async fn a_worker_that_is_not_known_is_asked_to_register_again() {
     let node = Node::start().await;
     let worker = node.register(1).await;
