@@ -239,6 +239,7 @@ impl RaftStateMachine<TypeConfig> for ApplyAdapter {
         if let Some(last) = meta.last_log_id {
             self.durable.reached(last.index);
             self.live.advanced(last);
+            self.live.tell_effects(AppliedEffects { index: last.index, effects: Vec::new() });
         }
         Ok(())
     }

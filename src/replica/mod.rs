@@ -98,7 +98,8 @@ pub struct View {
     pub applied_index: u64,
 }
 
-/// The effects of one applied entry that has any.
+/// The effects of one applied entry that has any. Without any, it says that a snapshot took the
+/// place of the state, and so of all effects up to its index.
 #[derive(Clone, Debug)]
 pub struct AppliedEffects {
     pub index: u64,

@@ -6,9 +6,9 @@
 //! nothing, effects are only a reason to look again, and it does not matter which member granted,
 //! woke or was asked.
 //!
-//! A poll ends in one of four ways: with grants; empty, because its time is over or this member closes; empty, because a
-//! newer poll of the same worker took its place; or its caller went away, and then what was granted
-//! to it meanwhile is handed back at once instead of after a lease.
+//! A poll ends in one of four ways: with grants; empty, because its time is over or this member
+//! closes; empty, because a newer poll of the same worker took its place; or its caller went away,
+//! and then what was granted to it meanwhile is handed back at once instead of after a lease.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -103,7 +103,8 @@ impl Service {
         tenant: &Name,
         id: FireId,
     ) -> Result<Seen<Arc<Fire>>, ServiceError> {
-        // The command does not name the tenant, so that it is looked at here; a fire never changes it.
+        // The command does not name the tenant, so that it is looked at here; a fire never
+        // changes it.
         let seen = self.get_fire(tenant, id, Freshness::default()).await?;
         let cancelled = self.change_fire(caller, tenant, Command::CancelFire { fire: id }).await;
         let Err(error) = &cancelled else {

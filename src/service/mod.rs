@@ -77,12 +77,6 @@ struct Inbox {
 }
 
 impl Service {
-    /// Ends the polls that wait on this member, empty, for it is about to stop. Their workers ask
-    /// another one.
-    pub fn close(&self) {
-        self.inner.polls.end_all();
-    }
-
     /// Listens to the replica from here on; [`Service::run`] has to be running for polls to be
     /// woken and watchers to be told.
     #[must_use]
@@ -130,8 +124,8 @@ impl Service {
         }
     }
 
-    /// Ends every poll and every watch, now and later, so that the calls under way can be finished: a
-    /// poll takes its offer back and is answered, a watch ends.
+    /// Ends every poll and every watch, now and later, for this member is about to stop: a poll
+    /// takes its offer back and is answered, a watch ends, and their callers ask another member.
     pub fn close(&self) {
         self.inner.closing.cancel();
     }

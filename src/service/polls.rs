@@ -50,16 +50,6 @@ impl Polls {
         }
         Some(poll)
     }
-
-    /// Tells all polls to end: this member is about to stop.
-    pub(in crate::service) fn end_all(&self) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for poll in waiting.values() {
-            poll.superseded.store(true, Ordering::SeqCst);
-            poll.wake.notify_one();
-        }
-    }
-
     /// Lets a poll go, unless a newer one has its place already.
     pub(in crate::service) fn leave(&self, worker: WorkerId, poll: &Arc<Poll>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
