@@ -60,7 +60,8 @@ pub fn read_drafts(json: &[u8]) -> Result<Vec<JobDraft>, CliError> {
 /// Name and group stand beside the definition's own fields, which refuse what they do not know.
 fn read_draft(object: &RawValue) -> Result<JobDraft, String> {
     let fields: Result<BTreeMap<String, Box<RawValue>>, _> = serde_json::from_str(object.get());
-    let mut fields = fields.map_err(|error| format!("a job is a JSON object: {error}"))?;
+    let mut fields =
+        fields.map_err(|error| format!("a job is a JSON object: {}", without_place(&error)))?;
     let mut text = |field: &str| -> Result<Option<String>, String> {
         let Some(raw) = fields.remove(field) else {
             return Ok(None);
@@ -73,13 +74,15 @@ fn read_draft(object: &RawValue) -> Result<JobDraft, String> {
     let address: JobAddress =
         format!("{group}/{name}").parse().map_err(|error| format!("{group}/{name}: {error}"))?;
     let rest = serde_json::to_string(&fields).map_err(|error| error.to_string())?;
-    let spec = serde_json::from_str(&rest).map_err(|error| {
-        // The position is one in our copy, which nobody sees.
-        let says = error.to_string();
-        let says = says.split(" at line ").next().unwrap_or_default().to_owned();
-        format!("{address}: {says}")
-    })?;
+    let spec = serde_json::from_str(&rest)
+        .map_err(|error| format!("{address}: {}", without_place(&error)))?;
     Ok(JobDraft { address, spec })
+}
+
+/// The place is one in our copy of the definition, which nobody sees.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 /// Creates or replaces one job. The same definition again leaves its revision as it is.

@@ -2,6 +2,7 @@
 
 mod client;
 mod crontab;
+mod dev;
 mod fake_cluster;
 mod http_handler;
 mod program;

@@ -8,7 +8,7 @@ use horolog::worker::handler::Run;
 use tokio::time::Instant;
 
 /// How long anything may take before its test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A grant of this executor, as JSON.
 pub fn grant(run: &str, ttl: &str, executor: &serde_json::Value) -> serde_json::Value {
