@@ -41,8 +41,12 @@ use crate::store::error::StoreError;
 use crate::store::records::{AppliedMark, Records};
 use crate::store::snapshot_file::{SnapshotFile, Snapshots};
 
-/// Entries applied under one lock and written in one batch.
+/// Entries taken from the log at once.
 const CHUNK: usize = 64;
+/// Changes after which what was applied is written, and readers get their turn.
+const STEP_CHANGES: usize = 1_024;
+/// Changes that are written without making room for others first.
+const WRITE_INLINE: usize = 128;
 
 pub(crate) struct ApplyAdapter {
     live: Arc<Live>,
@@ -88,38 +92,54 @@ impl ApplyAdapter {
         self.live.read().last
     }
 
+    /// Applies, writes and tells, in steps that keep the lock for a bounded time only.
     fn apply_chunk(&mut self, chunk: Vec<EntryResponder<TypeConfig>>) -> io::Result<()> {
-        let mut pending = Vec::with_capacity(chunk.len());
-        let mut members = None;
-        let live = Arc::clone(&self.live);
-        let last = {
-            let mut published = live.write();
-            let mut changes = Vec::new();
-            for (entry, responder) in chunk {
-                let (log_id, applied) = apply_one(&mut published, entry, &mut changes)?;
-                let (reply, effects) = match applied {
-                    Applied::Command(reply, effects) => (reply, effects),
-                    Applied::Members(stored) => {
-                        members = Some(stored);
-                        (Reply::Done, Vec::new())
-                    }
-                };
-                published.last = Some(log_id);
-                pending.push(Pending { responder, reply, index: log_id.index, effects });
+        let mut entries = chunk.into_iter().peekable();
+        while entries.peek().is_some() {
+            let (pending, last) = self.apply_step(&mut entries)?;
+            if let Some(last) = last {
+                self.tell(pending, last);
             }
-            if let Some(members) = members {
-                self.peers.learn(members.membership());
-                self.members = members;
-            }
-            let mark = mark(&published, &self.members);
-            let batch = bridge::batch(&self.records, &changes, mark).map_err(failed)?;
-            self.records.apply(batch).map_err(failed)?;
-            published.last
-        };
-        if let Some(last) = last {
-            self.tell(pending, last);
         }
         Ok(())
+    }
+
+    fn apply_step(
+        &mut self,
+        entries: &mut impl Iterator<Item = EntryResponder<TypeConfig>>,
+    ) -> io::Result<(Vec<Pending>, Option<LogId>)> {
+        let mut pending = Vec::new();
+        let mut changes = Vec::new();
+        let mut members = None;
+        let live = Arc::clone(&self.live);
+        let mut published = live.write();
+        while changes.len() < STEP_CHANGES {
+            let Some((entry, responder)) = entries.next() else {
+                break;
+            };
+            let (log_id, applied) = apply_one(&mut published, entry, &mut changes)?;
+            let (reply, effects) = match applied {
+                Applied::Command(reply, effects) => (reply, effects),
+                Applied::Members(stored) => {
+                    members = Some(stored);
+                    (Reply::Done, Vec::new())
+                }
+            };
+            published.last = Some(log_id);
+            pending.push(Pending { responder, reply, index: log_id.index, effects });
+        }
+        if let Some(members) = members {
+            self.peers.learn(members.membership());
+            self.members = members;
+        }
+        let mark = mark(&published, &self.members);
+        let batch = bridge::batch(&self.records, &changes, mark).map_err(failed)?;
+        if changes.len() > WRITE_INLINE {
+            without_a_worker(|| self.records.apply(batch)).map_err(failed)?;
+        } else {
+            self.records.apply(batch).map_err(failed)?;
+        }
+        Ok((pending, published.last))
     }
 
     fn tell(&self, pending: Vec<Pending>, last: LogId) {
@@ -264,4 +284,14 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
+/// Runs work that may wait for the disk where it is, and lets another thread do what else waits.
+fn without_a_worker<T>(work: impl FnOnce() -> T) -> T {
+    let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
+    if matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
 }

@@ -1,6 +1,6 @@
 //! What the tasks of one member share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::{mpsc, watch};
@@ -17,6 +17,7 @@ use crate::replica::error::ProposeError;
 use crate::replica::leader_call::LeaderHandler;
 use crate::replica::leadership::Leadership;
 use crate::replica::live::Live;
+use crate::replica::log_adapter::Pace;
 use crate::replica::peers::Peers;
 use crate::replica::propose::{Forward, Job};
 use crate::replica::read::ReadRequest;
@@ -36,7 +37,7 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     /// The records with what a snapshot in the making holds back.
     pub(crate) records: Records,
-    pub(crate) log_appends: Arc<AtomicU64>,
+    pub(crate) pace: Pace,
     pub(crate) proposals: mpsc::Sender<Job>,
     pub(crate) forwards: mpsc::Sender<Forward>,
     pub(crate) reads_here: mpsc::UnboundedSender<ReadRequest>,

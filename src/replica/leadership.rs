@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use openraft::ServerState;
 use openraft::async_runtime::watch::WatchReceiver;
+use tokio::time::sleep;
 
 use crate::model::id::NodeId;
 use crate::replica::inner::Inner;
@@ -28,7 +29,9 @@ pub(crate) async fn run_watch(inner: Arc<Inner>) {
             let metrics = server.borrow_watched();
             let term = metrics.vote.leader_id.term;
             let is_elected = metrics.state == ServerState::Leader;
-            let leader = metrics.current_leader.map(NodeId);
+            // A vote outlives its leader: one that is not heard any more is not named.
+            let is_heard = is_elected || !inner.is_leader_silent();
+            let leader = metrics.current_leader.filter(|_| is_heard).map(NodeId);
             let applied_term = applied.borrow_and_update().map(|id| id.leader_id.term);
             let leading = is_elected && applied_term == Some(term);
             (Leadership { term, leader, leading }, is_elected)
@@ -49,6 +52,7 @@ pub(crate) async fn run_watch(inner: Arc<Inner>) {
             changed = applied.changed(), if waits_for_first => if changed.is_err() {
                 return;
             },
+            () = sleep(inner.config.election_max), if !is_elected => {}
         }
     }
 }

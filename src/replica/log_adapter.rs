@@ -6,15 +6,18 @@
 //! durable before the entries they came from are purged (here). An error of the store is fatal to
 //! the core, which stops and says why.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::{Stream, stream};
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::replica::codec::{DecodeError, entry_of, log_entry_of};
 use crate::replica::types::{
@@ -50,17 +53,49 @@ pub(crate) struct LogAdapter {
     log: Log,
     records: Records,
     durable: DurableMark,
-    /// Appends so far.
+    pace: Pace,
+}
+
+/// How the appends get on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pace {
     appends: Arc<AtomicU64>,
+    /// When those began that are not durable yet, in order.
+    waiting: Arc<Mutex<VecDeque<Instant>>>,
+}
+
+impl Pace {
+    /// Appends so far.
+    pub(crate) fn appends(&self) -> u64 {
+        self.appends.load(Ordering::Relaxed)
+    }
+
+    /// How long the oldest append that is not durable yet has waited for the disk.
+    pub(crate) fn oldest_wait(&self) -> Duration {
+        self.waiting().front().map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    fn began(&self) {
+        self.appends.fetch_add(1, Ordering::Relaxed);
+        self.waiting().push_back(Instant::now());
+    }
+
+    fn ended(&self) {
+        self.waiting().pop_front();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Instant>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl LogAdapter {
     pub(crate) fn new(log: Log, records: Records, durable: DurableMark) -> LogAdapter {
-        LogAdapter { log, records, durable, appends: Arc::default() }
+        LogAdapter { log, records, durable, pace: Pace::default() }
     }
 
-    pub(crate) fn appends(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.appends)
+    pub(crate) fn pace(&self) -> Pace {
+        self.pace.clone()
     }
 
     fn read(&self, from: u64, until: u64, bytes_max: usize) -> io::Result<Vec<Entry>> {
@@ -171,8 +206,10 @@ impl RaftLogStorage<TypeConfig> for LogAdapter {
         I::IntoIter: Send,
     {
         let entries = entries.into_iter().map(log_entry_of).collect();
-        self.appends.fetch_add(1, Ordering::Relaxed);
+        let pace = self.pace.clone();
+        pace.began();
         let done = move |result: Result<(), StoreError>| {
+            pace.ended();
             callback.io_completed(result.map_err(failed));
         };
         self.log.append(entries, done).map_err(failed)

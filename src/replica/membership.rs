@@ -103,11 +103,18 @@ fn is_voter(members: &StoredMembers, node: u64) -> bool {
 /// Keeps this node in its place among the members, until it stops.
 pub(crate) async fn run_upkeep(inner: Arc<Inner>, seeds: Vec<String>) {
     let mut was_member = false;
+    let mut half_since: Option<Instant> = None;
     let mut server = inner.raft.server_metrics();
     loop {
         let members = effective_members(&inner);
         let place = members.get_node(&inner.me.0).cloned();
         was_member |= place.is_some();
+        let is_half = members.get_joint_config().len() > 1;
+        half_since = half_since.filter(|_| is_half).or(is_half.then(Instant::now));
+        if half_since.is_some_and(|since| since.elapsed() > inner.config.election_max) {
+            finish_change(&inner).await;
+            half_since = None;
+        }
         let is_settled = match place {
             Some(address) if !is_voter(&members, inner.me.0) => {
                 announce_if_moved(&inner, &address).await;
@@ -135,6 +142,7 @@ pub(crate) async fn run_upkeep(inner: Arc<Inner>, seeds: Vec<String>) {
                 false
             }
         };
+        let is_settled = is_settled && !is_half;
         let pause = if is_settled { inner.config.election_max } else { inner.config.heartbeat * 2 };
         tokio::select! {
             biased;
@@ -147,7 +155,7 @@ pub(crate) async fn run_upkeep(inner: Arc<Inner>, seeds: Vec<String>) {
     }
 }
 
-async fn announce_if_moved(inner: &Inner, written: &PeerNode) -> bool {
+async fn announce_if_moved(inner: &Arc<Inner>, written: &PeerNode) -> bool {
     let has_moved = *written != own_address(inner);
     if has_moved {
         if inner.leadership.borrow().leading {
@@ -223,7 +231,7 @@ pub(crate) async fn handle_allocate(inner: &Inner) -> Result<BytesMut, ProposeEr
 }
 
 /// A node asks for the next step of coming in.
-pub(crate) async fn handle_join(inner: &Inner, body: Bytes) -> Result<BytesMut, ProposeError> {
+pub(crate) async fn handle_join(inner: &Arc<Inner>, body: Bytes) -> Result<BytesMut, ProposeError> {
     let introduction = Introduction::read(body.clone())?;
     inner.peers.announced(introduction.node, introduction.address.clone());
     if !inner.leadership.borrow().leading {
@@ -237,7 +245,7 @@ pub(crate) async fn handle_join(inner: &Inner, body: Bytes) -> Result<BytesMut, 
     Ok(inner.peers.begin(Kind::JoinProgress))
 }
 
-async fn join_here(inner: &Inner, node: Introduction) -> Result<(), MemberError> {
+async fn join_here(inner: &Arc<Inner>, node: Introduction) -> Result<(), MemberError> {
     let members = effective_members(inner);
     let id = node.node.0;
     match members.get_node(&id) {
@@ -262,13 +270,30 @@ async fn join_here(inner: &Inner, node: Introduction) -> Result<(), MemberError>
     }
 }
 
-async fn move_here(inner: &Inner, node: NodeId, address: PeerNode) -> Result<(), MemberError> {
+async fn move_here(inner: &Arc<Inner>, node: NodeId, address: PeerNode) -> Result<(), MemberError> {
     change(inner, Change::SetNodes(BTreeMap::from([(node.0, address)])), true).await
 }
 
-async fn change(inner: &Inner, change: Change, retain: bool) -> Result<(), MemberError> {
-    let changed = inner.raft.change_membership(change, retain).await;
-    changed.map(|_| ()).map_err(|error| change_error(inner, error))
+/// Makes a change, both of its steps, even when whoever asked for it hangs up.
+async fn change(inner: &Arc<Inner>, change: Change, retain: bool) -> Result<(), MemberError> {
+    let raft = inner.raft.clone();
+    let work = inner.running.spawn(async move { raft.change_membership(change, retain).await });
+    match work.await {
+        Ok(changed) => changed.map(|_| ()).map_err(|error| change_error(inner, error)),
+        Err(_) => Err(inner.stopped_error().into()),
+    }
+}
+
+/// Makes the second step of a change whose first step was made by a leader that is gone.
+async fn finish_change(inner: &Arc<Inner>) {
+    if !inner.leadership.borrow().leading {
+        return;
+    }
+    // Who is on the way out is removed, and who is on the way in is in: nobody becomes a learner.
+    let nothing = Change::AddVoterIds(BTreeSet::new());
+    if let Err(error) = change(inner, nothing, false).await {
+        tracing::debug!(%error, "a change of the members is not finished yet");
+    }
 }
 
 fn change_error(
@@ -295,7 +320,10 @@ fn change_error(
 }
 
 /// A member says where it is. The answer says whether it was removed; only the leader may say so.
-pub(crate) async fn handle_hello(inner: &Inner, body: Bytes) -> Result<BytesMut, ProposeError> {
+pub(crate) async fn handle_hello(
+    inner: &Arc<Inner>,
+    body: Bytes,
+) -> Result<BytesMut, ProposeError> {
     let introduction = Introduction::read(body)?;
     let members = effective_members(inner);
     let leading = inner.leadership.borrow().leading;
@@ -335,7 +363,7 @@ async fn ask_leader(inner: &Inner, kind: Kind, body: &[u8]) -> Result<Bytes, Pro
 
 /// See `Replica::remove_member`.
 pub(crate) async fn remove(
-    inner: &Inner,
+    inner: &Arc<Inner>,
     node: NodeId,
     within: Duration,
 ) -> Result<(), MemberError> {
@@ -346,7 +374,7 @@ pub(crate) async fn remove(
 
 /// See `Replica::transfer_leadership`.
 pub(crate) async fn transfer(
-    inner: &Inner,
+    inner: &Arc<Inner>,
     to: Option<NodeId>,
     within: Duration,
 ) -> Result<(), MemberError> {
@@ -356,7 +384,7 @@ pub(crate) async fn transfer(
 }
 
 async fn at_leader(
-    inner: &Inner,
+    inner: &Arc<Inner>,
     kind: Kind,
     body: Bytes,
     within: Duration,
@@ -389,17 +417,20 @@ async fn at_leader(
     }
 }
 
-pub(crate) async fn handle_remove(inner: &Inner, body: Bytes) -> Result<BytesMut, ProposeError> {
+pub(crate) async fn handle_remove(
+    inner: &Arc<Inner>,
+    body: Bytes,
+) -> Result<BytesMut, ProposeError> {
     let result = remove_here(inner, body).await;
     Ok(put_result(inner, result))
 }
 
-pub(crate) async fn handle_move(inner: &Inner, body: Bytes) -> Result<BytesMut, ProposeError> {
+pub(crate) async fn handle_move(inner: &Arc<Inner>, body: Bytes) -> Result<BytesMut, ProposeError> {
     let result = move_leader_here(inner, body).await;
     Ok(put_result(inner, result))
 }
 
-async fn remove_here(inner: &Inner, body: Bytes) -> Result<(), MemberError> {
+async fn remove_here(inner: &Arc<Inner>, body: Bytes) -> Result<(), MemberError> {
     let id = Reader(body).u64("node").map_err(malformed)?;
     let members = effective_members(inner);
     let node = NodeId(id);
@@ -416,7 +447,7 @@ async fn remove_here(inner: &Inner, body: Bytes) -> Result<(), MemberError> {
     change(inner, Change::RemoveVoters(nodes), false).await
 }
 
-async fn move_leader_here(inner: &Inner, body: Bytes) -> Result<(), MemberError> {
+async fn move_leader_here(inner: &Arc<Inner>, body: Bytes) -> Result<(), MemberError> {
     let to = Reader(body).u64("node").map_err(malformed)?;
     let target = match to {
         0 => furthest(inner).ok_or(MemberError::LastVoter(inner.me))?,

@@ -23,7 +23,7 @@ use crate::replica::overlay::Still;
 use crate::replica::types::{LogId, PeerNode, StoredMembers, TypeConfig, position_of};
 use crate::store::error::StoreError;
 use crate::store::records::{AppliedMark, KeyValue, Records};
-use crate::store::snapshot_file::{SnapshotFile, SnapshotReader, Snapshots};
+use crate::store::snapshot_file::{SnapshotFile, SnapshotReader, SnapshotWriter, Snapshots};
 
 pub(crate) type MetaOfUs = SnapshotMeta<CommittedLeaderId<u64>, u64, PeerNode>;
 pub(crate) type SnapshotOfUs = Snapshot<CommittedLeaderId<u64>, u64, PeerNode, SnapshotFile>;
@@ -61,10 +61,15 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
             // The log may be purged up to here afterwards, so the records come to the disk first.
             records.make_durable()?;
             durable.reached(index);
-            write_snapshot(records, &snapshots, &format!("{index}"), meta)
+            let written = write_snapshot(records, &snapshots, &format!("{index}"), meta)?;
+            // One that arrived meanwhile, from a leader that is further, stays the newest.
+            match snapshots.latest() {
+                Some(latest) if is_further(&latest, index) => Ok(latest),
+                Some(_) | None => written.finish(),
+            }
         };
         let file = blocking(build).await?.map_err(failed)?;
-        let meta = MetaOfUs { last_log_id: self.last, last_membership: self.members.clone() };
+        let (meta, _) = read_meta(&file.meta)?;
         Ok(Snapshot { meta, snapshot: file })
     }
 }
@@ -74,7 +79,7 @@ fn write_snapshot(
     snapshots: &Snapshots,
     name: &str,
     meta: Bytes,
-) -> Result<SnapshotFile, StoreError> {
+) -> Result<SnapshotWriter, StoreError> {
     let mut writer = snapshots.begin(name, meta)?;
     let mut frame = BytesMut::new();
     records.for_each(&[], &mut |key: &[u8], value: &[u8]| {
@@ -88,7 +93,12 @@ fn write_snapshot(
     if !frame.is_empty() {
         writer.write(RECORDS_TAG, &frame)?;
     }
-    writer.finish()
+    Ok(writer)
+}
+
+fn is_further(snapshot: &SnapshotFile, index: u64) -> bool {
+    let last = read_meta(&snapshot.meta).ok().and_then(|(meta, _)| meta.last_log_id);
+    last.is_some_and(|last| last.index > index)
 }
 
 fn encode_meta(last: Option<LogId>, members: &StoredMembers, mark: &AppliedMark) -> Bytes {

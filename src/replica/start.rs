@@ -25,7 +25,7 @@ use crate::replica::inner::Inner;
 use crate::replica::leadership::{Leadership, run_watch};
 use crate::replica::link::{Link, LinkError, LinkTimings};
 use crate::replica::log_adapter::{DurableMark, LogAdapter};
-use crate::replica::membership::{FIRST_NODE, run_upkeep};
+use crate::replica::membership::{FIRST_NODE, furthest, run_upkeep};
 use crate::replica::network::Network;
 use crate::replica::overlay::Overlay;
 use crate::replica::peers::Peers;
@@ -234,7 +234,7 @@ async fn build(
     let opened = blocking(open).await.and_then(|adapter| adapter);
     let adapter = opened.map_err(|error| StartError::Store(error.to_string()))?;
     let live = adapter.live();
-    let log_appends = log.appends();
+    let pace = log.pace();
     let network = Network { peers: Arc::clone(&peers) };
     let raft = Raft::new(identity.node_id, raft_config, network, log, adapter)
         .await
@@ -254,7 +254,7 @@ async fn build(
         peers,
         records: overlay.records(),
         store,
-        log_appends,
+        pace,
         proposals,
         forwards,
         reads_here,
@@ -281,7 +281,30 @@ async fn build(
     running.spawn(run_upkeep(Arc::clone(&inner), seeds));
     running.spawn(run_listener(Arc::clone(&inner), peer_listener));
     running.spawn(run_recovery(Arc::clone(&inner)));
+    running.spawn(run_disk_watch(Arc::clone(&inner)));
     Ok(inner)
+}
+
+/// Hands leadership over when this node's own disk does not keep up: a leader waits for it with
+/// every vote and every purge, and its followers would stay loyal to its heartbeats.
+async fn run_disk_watch(inner: Arc<Inner>) {
+    loop {
+        tokio::select! {
+            biased;
+            () = inner.stop.cancelled() => return,
+            () = sleep(inner.config.election_min / 2) => {}
+        }
+        let waited = inner.pace.oldest_wait();
+        if waited <= inner.config.election_max || !inner.leadership.borrow().leading {
+            continue;
+        }
+        tracing::warn!(node = inner.me.0, ?waited, "the disk is too slow to lead");
+        if let Some(heir) = furthest(&inner)
+            && inner.raft.trigger().transfer_leader(heir).await.is_err()
+        {
+            return;
+        }
+    }
 }
 
 /// Says once that everything the log held at the start is applied.

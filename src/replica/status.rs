@@ -1,7 +1,5 @@
 //! How a member stands: what operators and health checks are shown.
 
-use std::sync::atomic::Ordering;
-
 use openraft::async_runtime::instant::Instant;
 use openraft::async_runtime::watch::WatchReceiver;
 
@@ -90,7 +88,7 @@ pub(crate) fn status(inner: &Inner) -> ReplicaStatus {
         applied_index: *inner.live.applied().borrow(),
         snapshot_index: metrics.snapshot.map_or(0, |id| id.index),
         purged_index: metrics.purged.map_or(0, |id| id.index),
-        log_appends: inner.log_appends.load(Ordering::Relaxed),
+        log_appends: inner.pace.appends(),
         log_flushes: inner.store.log.sync_count(),
     }
 }

@@ -13,6 +13,7 @@ use horolog::replica::config::{Addresses, ReplicaConfig, Start};
 use horolog::replica::error::StartError;
 use horolog::replica::start::Parts;
 use horolog::replica::{Replica, View};
+use horolog::store::fault::Faults;
 use horolog::store::{Store, StoreOptions};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -42,10 +43,20 @@ pub async fn try_start(
     address: &str,
     how: Start,
 ) -> Result<Member, StartError> {
+    try_start_on(folder, address, how, Faults::default()).await
+}
+
+/// On a disk that fails when it is told to.
+pub async fn try_start_on(
+    folder: &Arc<TempDir>,
+    address: &str,
+    how: Start,
+    faults: Faults,
+) -> Result<Member, StartError> {
     let peer_listener = bind(address).await;
     let peer = peer_listener.local_addr().unwrap().to_string();
     let parts = Parts {
-        store: open(folder.path()).await,
+        store: open(folder.path(), faults).await,
         peer_listener,
         config: config(&peer),
         clock: Arc::new(SystemClock),
@@ -70,8 +81,9 @@ async fn bind(address: &str) -> TcpListener {
     some("the port is free", || async { TcpListener::bind(address).await.ok() }).await
 }
 
-async fn open(folder: &Path) -> Store {
-    some("the folder is free", || async { Store::open(folder, StoreOptions::default()).ok() }).await
+async fn open(folder: &Path, faults: Faults) -> Store {
+    let options = StoreOptions { faults, ..StoreOptions::default() };
+    some("the folder is free", || async { Store::open(folder, options.clone()).ok() }).await
 }
 
 impl Member {
