@@ -16,6 +16,7 @@ mod cluster;
 mod cluster_in_process;
 mod compat;
 mod machine;
+mod power_cut;
 mod recurrence;
 mod scenario;
 mod support;

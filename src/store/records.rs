@@ -5,7 +5,9 @@
 //! store's own. Keys are ordered bytewise.
 
 mod disk;
+mod generation;
 pub mod memory;
+mod overlay;
 pub mod value;
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("jiff", &["src/recurrence/zone.rs"]),
     ("postcard", &["src/machine/"]),
     ("sled", &["src/store/"]),
-    ("raft_log", &["src/store/"]),
     ("openraft", &["src/replica/"]),
     ("axum", &["src/api/", "src/console/", "src/node/"]),
     ("utoipa", &["src/api/", "src/wire/"]),

@@ -203,6 +203,8 @@ impl Table {
             }
             self.slots.pop_front();
             self.first_index += 1;
+        }
+        if self.first_index == upto.index + 1 {
             self.before = Some(upto);
         }
         if self.slots.is_empty() && self.before.is_none_or(|before| before.index <= upto.index) {
