@@ -18,7 +18,8 @@ pub const ROOT: u64 = 1;
 pub enum CutMode {
     /// Nothing.
     Drop,
-    /// Any subset of the blocks of all writes, and of the changes of names.
+    /// Any subset of the blocks of all writes, and the first few of the changes of names: a journal
+    /// keeps those in order.
     Subset { seed: u64 },
     /// The first ones up to a byte inside one of them.
     Prefix { seed: u64 },
@@ -46,6 +47,15 @@ enum Change {
     Link { name: String, node: u64 },
     Unlink { name: String },
     Rename { from: String, to: String, node: u64 },
+}
+
+impl Change {
+    fn is_of_names(&self) -> bool {
+        match self {
+            Change::Write { .. } | Change::Resize(_) => false,
+            Change::Link { .. } | Change::Unlink { .. } | Change::Rename { .. } => true,
+        }
+    }
 }
 
 /// What the disk was asked so far.
@@ -104,8 +114,15 @@ impl Disk {
             CutMode::Drop => {}
             CutMode::Subset { seed } => {
                 let chance = SeededEntropy::new(seed);
+                let names = self.pending.iter().filter(|(_, change)| change.is_of_names()).count();
+                let mut names_kept = below(&chance, names + 1);
                 for (node, change) in &self.pending {
-                    keep_some(&mut survivors, *node, change, &chance);
+                    if !change.is_of_names() {
+                        keep_some(&mut survivors, *node, change, &chance);
+                    } else if names_kept > 0 {
+                        names_kept -= 1;
+                        apply(&mut survivors, *node, change);
+                    }
                 }
             }
             CutMode::Prefix { seed } => {
@@ -233,10 +250,7 @@ impl Disk {
             return Err(Refusal::Io);
         }
         let names_too = self.names == Names::WithFile;
-        self.flush(|of, change| {
-            let is_name = !matches!(change, Change::Write { .. } | Change::Resize(_));
-            of == node || (names_too && is_name)
-        });
+        self.flush(|of, change| of == node || (names_too && change.is_of_names()));
         Ok(())
     }
 
@@ -287,7 +301,7 @@ fn apply(state: &mut BTreeMap<u64, Node>, node: u64, change: &Change) {
     }
 }
 
-/// Keeps each block of a write, and any other change, with one chance in two.
+/// Keeps each block of a write, and a change of a file's length, with one chance in two.
 fn keep_some(state: &mut BTreeMap<u64, Node>, node: u64, change: &Change, chance: &SeededEntropy) {
     let Change::Write { at, bytes } = change else {
         if below(chance, 2) == 0 {

@@ -37,8 +37,11 @@ const LINGER: Duration = Duration::from_millis(20);
 /// Records written at once while everything is replaced, in bytes.
 const REPLACE_BATCH_BYTES: usize = 512 * 1_024;
 const CURRENT: &str = "CURRENT";
-/// First of the store's own keys; those of callers come after all of these.
+/// The store's own keys; those of callers come after all of these.
 const APPLIED_KEY: &[u8] = b"\0applied";
+/// Written before a generation comes into use. sled opens as empty when it cannot find its way, so
+/// a generation without this key has lost everything.
+const BIRTH_KEY: &[u8] = b"\0birth";
 const CALLERS_FIRST_KEY: &[u8] = &[1];
 
 pub(crate) struct DiskRecords {
@@ -86,6 +89,9 @@ impl DiskRecords {
             })?,
             None => {
                 let first = Generation::open(folder, 1, cache_bytes, &faults)?;
+                let mut batch = sled::Batch::default();
+                batch.insert(BIRTH_KEY, value::seal(BIRTH_KEY, b""));
+                first.write(batch)?;
                 first.make_durable(&faults)?;
                 drop(first);
                 let text = generation::pointer_text(1);
@@ -99,6 +105,10 @@ impl DiskRecords {
             return Err(StoreError::corrupt(&pointer, 0, problem));
         }
         let current = Generation::open(folder, number, cache_bytes, &faults)?;
+        if current.get(BIRTH_KEY)?.is_none() {
+            let problem = "sled opened it as empty";
+            return Err(StoreError::corrupt(&current.folder, 0, problem));
+        }
         // What a killed process left in the page cache is believed from here on, so it must be
         // durable.
         current.make_durable(&faults)?;
@@ -215,6 +225,7 @@ impl Shared {
         }
         let fresh = Generation::open(&self.folder, number, self.cache_bytes, &self.faults)?;
         let mut batch = sled::Batch::default();
+        batch.insert(BIRTH_KEY, value::seal(BIRTH_KEY, b""));
         let mut bytes = 0;
         for record in records {
             let (key, value) = record?;

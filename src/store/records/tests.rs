@@ -200,6 +200,17 @@ fn a_damaged_pointer_or_missing_records_are_refused() {
     assert!(refused.contains("missing"), "{refused}");
 }
 
+#[test]
+fn records_that_sled_opens_as_empty_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()));
+    let generation = folder.path().join("0000000000000001");
+    fs::remove_dir_all(&generation).unwrap();
+    fs::create_dir(&generation).unwrap();
+    let refused = open_with(folder.path(), Faults::default()).err().unwrap().to_string();
+    assert!(refused.contains("opened it as empty"), "{refused}");
+}
+
 type Batch = (Vec<(u8, u8)>, Vec<u8>);
 
 fn any_batch() -> impl Strategy<Value = Batch> {
