@@ -2,11 +2,11 @@
 //!
 //! Order, for every chunk of committed entries:
 //!
-//! 1. apply them to the machine in memory, one after the other;
-//! 2. write one batch to the records: the changes, the last applied position and the members;
-//! 3. only then let readers see the new state (they wait on the lock that 1 and 2 hold), so that a
-//!    fire that left the state is already in the history;
-//! 4. answer the proposers, wake those who wait for an index, tell the effects.
+//! 1. apply them to the machine in memory, one after the other, and stage one batch of records over
+//!    the disk: the changes, the last applied position and the members. Readers of the state wait
+//!    meanwhile, so a fire that has left the state is already in the history;
+//! 2. write the batch to the records, while readers go on;
+//! 3. answer the proposers, wake those who wait for an index, tell the effects.
 //!
 //! The batch is atomic and not synced: after a crash the records are at an older index, and the log
 //! is applied again from there. It can be, for the log is purged only up to what is durable in the
@@ -134,12 +134,15 @@ impl ApplyAdapter {
         }
         let mark = mark(&published, &self.members);
         let batch = bridge::batch(&self.records, &changes, mark).map_err(failed)?;
+        self.overlay.stage(batch);
+        let last = published.last;
+        drop(published);
         if changes.len() > WRITE_INLINE {
-            without_a_worker(|| self.records.apply(batch)).map_err(failed)?;
+            without_a_worker(|| self.overlay.write_out()).map_err(failed)?;
         } else {
-            self.records.apply(batch).map_err(failed)?;
+            self.overlay.write_out().map_err(failed)?;
         }
-        Ok((pending, published.last))
+        Ok((pending, last))
     }
 
     fn tell(&self, pending: Vec<Pending>, last: LogId) {

@@ -1,14 +1,15 @@
-//! Records that hold still while a snapshot reads them.
+//! A layer over the records: what was applied is seen at once, and written a little later.
 //!
-//! A snapshot is a copy of all records at one applied index, made while entries go on being
-//! applied. As long as it is read nothing is written to the records: changes pile up in a map over
-//! them, every reader looks at both, and when the snapshot is done they are written in one batch
-//! with the mark they belong to. A crash meanwhile loses the map only, and the log is applied again
-//! from the mark on the disk.
+//! Changes are staged in a map over the records, where every reader sees them, and then written
+//! without holding up a reader. Two things follow. Nobody who looks at the state waits for the
+//! disk. And the records can be made to stand still at one applied index while a snapshot copies
+//! them: changes pile up in the map meanwhile, and are written in one batch, with the mark they
+//! belong to, when the copy is done. A crash loses the map only, and the log is applied again from
+//! the mark on the disk.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use crate::store::error::StoreError;
 use crate::store::records::{
@@ -17,15 +18,19 @@ use crate::store::records::{
 
 pub(crate) struct Overlay {
     base: Records,
-    piled: RwLock<Piled>,
+    staged: RwLock<Staged>,
+    /// Held while the base is written, so that batches come to it in order and whole.
+    writing: Mutex<()>,
 }
 
 #[derive(Default)]
-struct Piled {
+struct Staged {
     /// Snapshots that read the base.
     readers: u32,
-    /// New values, and none for what was deleted.
-    changes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// Counts the batches that were staged.
+    latest: u64,
+    /// By key: in which batch it was staged, and the new value, or none for a deletion.
+    changes: BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>,
     mark: Option<AppliedMark>,
 }
 
@@ -36,7 +41,7 @@ pub(crate) struct Still {
 
 impl Overlay {
     pub(crate) fn new(base: Records) -> Arc<Overlay> {
-        Arc::new(Overlay { base, piled: RwLock::default() })
+        Arc::new(Overlay { base, staged: RwLock::default(), writing: Mutex::default() })
     }
 
     /// Both layers as records.
@@ -44,45 +49,85 @@ impl Overlay {
         Records::over(Arc::clone(self) as Arc<dyn RecordStore>)
     }
 
-    /// Makes the base stand still at its applied mark. None while changes of an earlier snapshot
-    /// are piled up: the base is behind then.
-    pub(crate) fn hold(self: &Arc<Overlay>) -> Option<Still> {
-        let mut piled = self.write();
-        if piled.mark.is_some() {
+    /// Shows the batch to every reader. [`Overlay::write_out`] follows.
+    pub(crate) fn stage(&self, batch: RecordBatch) {
+        let mut staged = self.write();
+        staged.latest += 1;
+        let latest = staged.latest;
+        for key in batch.deletes {
+            staged.changes.insert(key, (latest, None));
+        }
+        for (key, value) in batch.puts {
+            staged.changes.insert(key, (latest, Some(value)));
+        }
+        staged.mark = Some(batch.applied);
+    }
+
+    /// Writes what is staged, unless a snapshot reads the base: then it is written afterwards.
+    ///
+    /// # Errors
+    /// Those of `Records::apply`.
+    pub(crate) fn write_out(&self) -> Result<(), StoreError> {
+        let _order = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((latest, batch)) = self.staged_batch() else {
+            return Ok(());
+        };
+        self.base.apply(batch)?;
+        let mut staged = self.write();
+        staged.changes.retain(|_, (at, _)| *at > latest);
+        if staged.latest == latest {
+            staged.mark = None;
+        }
+        Ok(())
+    }
+
+    fn staged_batch(&self) -> Option<(u64, RecordBatch)> {
+        let staged = self.read();
+        if staged.readers > 0 {
             return None;
         }
-        piled.readers += 1;
+        let mut batch = RecordBatch { applied: staged.mark.clone()?, ..RecordBatch::default() };
+        for (key, (_, value)) in &staged.changes {
+            match value {
+                Some(value) => batch.puts.push((key.clone(), value.clone())),
+                None => batch.deletes.push(key.clone()),
+            }
+        }
+        Some((staged.latest, batch))
+    }
+
+    /// Makes the base stand still at the applied mark. None while it is behind, or being written.
+    pub(crate) fn hold(self: &Arc<Overlay>) -> Option<Still> {
+        let _order = match self.writing.try_lock() {
+            Ok(order) => order,
+            Err(TryLockError::Poisoned(order)) => order.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let mut staged = self.write();
+        if staged.mark.is_some() {
+            return None;
+        }
+        staged.readers += 1;
         Some(Still { overlay: Arc::clone(self) })
     }
 
     fn release(&self) {
-        let mut piled = self.write();
-        piled.readers = piled.readers.saturating_sub(1);
-        if piled.readers > 0 {
-            return;
+        {
+            let mut staged = self.write();
+            staged.readers = staged.readers.saturating_sub(1);
         }
-        let Some(applied) = piled.mark.take() else {
-            return;
-        };
-        let mut batch = RecordBatch { applied, ..RecordBatch::default() };
-        for (key, value) in std::mem::take(&mut piled.changes) {
-            match value {
-                Some(value) => batch.puts.push((key, value)),
-                None => batch.deletes.push(key),
-            }
-        }
-        if let Err(error) = self.base.apply(batch) {
-            // The store is poisoned now: the next chunk of entries is refused and stops the node.
+        if let Err(error) = self.write_out() {
+            // The store is poisoned now: the next entries are refused and stop the node.
             tracing::error!(%error, "changes made during a snapshot were not written");
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Piled> {
-        self.piled.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Staged> {
+        self.staged.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Piled> {
-        self.piled.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, Staged> {
+        self.staged.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -100,32 +145,22 @@ impl Drop for Still {
 
 impl RecordStore for Overlay {
     fn apply(&self, batch: RecordBatch) -> Result<(), StoreError> {
-        let mut piled = self.write();
-        if piled.readers == 0 {
-            return self.base.apply(batch);
-        }
-        for key in batch.deletes {
-            piled.changes.insert(key, None);
-        }
-        for (key, value) in batch.puts {
-            piled.changes.insert(key, Some(value));
-        }
-        piled.mark = Some(batch.applied);
-        Ok(())
+        self.stage(batch);
+        self.write_out()
     }
 
     fn applied(&self) -> Result<Option<AppliedMark>, StoreError> {
-        let piled = self.read();
-        match &piled.mark {
+        let staged = self.read();
+        match &staged.mark {
             Some(mark) => Ok(Some(mark.clone())),
             None => self.base.applied(),
         }
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let piled = self.read();
-        match piled.changes.get(key) {
-            Some(value) => Ok(value.clone()),
+        let staged = self.read();
+        match staged.changes.get(key) {
+            Some((_, value)) => Ok(value.clone()),
             None => self.base.get(key),
         }
     }
@@ -137,16 +172,16 @@ impl RecordStore for Overlay {
         reverse: bool,
         limit: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
-        let piled = self.read();
-        if piled.changes.is_empty() || is_empty(from, to) {
+        let staged = self.read();
+        if staged.changes.is_empty() || is_empty(from, to) {
             return self.base.scan(from, to, reverse, limit);
         }
-        let changes: Vec<_> = piled.changes.range::<[u8], _>((from, to)).collect();
+        let changes: Vec<_> = staged.changes.range::<[u8], _>((from, to)).collect();
         // Each change hides one record of the base at most.
         let wanted = limit.saturating_add(changes.len());
         let base = self.base.scan(from, to, reverse, wanted)?;
         let mut merged: BTreeMap<Vec<u8>, Vec<u8>> = base.into_iter().collect();
-        for (key, value) in changes {
+        for (key, (_, value)) in changes {
             match value {
                 Some(value) => merged.insert(key.clone(), value.clone()),
                 None => merged.remove(key),
@@ -176,11 +211,12 @@ impl RecordStore for Overlay {
         records: &mut dyn Iterator<Item = Result<KeyValue, StoreError>>,
         applied: AppliedMark,
     ) -> Result<(), StoreError> {
+        let _order = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.base.replace_all(records, applied)?;
-        // What was piled up belonged to the records that are gone.
-        let mut piled = self.write();
-        piled.changes.clear();
-        piled.mark = None;
+        // What was staged belonged to the records that are gone.
+        let mut staged = self.write();
+        staged.changes.clear();
+        staged.mark = None;
         Ok(())
     }
 

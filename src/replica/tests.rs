@@ -12,7 +12,7 @@ use openraft::testing::log::{StoreBuilder, Suite};
 use tempfile::TempDir;
 
 use crate::replica::apply_adapter::ApplyAdapter;
-use crate::replica::codec::{DecodeError, Reader};
+use crate::replica::codec::{DecodeError, Reader, encode_stored_members};
 use crate::replica::error::ProposeError;
 use crate::replica::frames::{
     ClusterTag, Kind, PROTOCOL, begin, finish, put_append, put_appended, put_error,
@@ -24,7 +24,8 @@ use crate::replica::log_adapter::{DurableMark, LogAdapter};
 use crate::replica::overlay::Overlay;
 use crate::replica::peers::Peers;
 use crate::replica::types::{
-    Entry, EntryPayload, PeerNode, StampedProposal, TypeConfig, Vote, log_id, members, position_of,
+    Entry, EntryPayload, PeerNode, StampedProposal, StoredMembers, TypeConfig, Vote, log_id,
+    members, position_of,
 };
 use crate::store::records::{AppliedMark, RecordBatch, Records};
 use crate::store::{Store, StoreOptions};
@@ -196,4 +197,44 @@ fn records_stand_still_for_a_snapshot_and_go_on_for_everybody_else() {
     assert_eq!(all(&base, false, 9), ["a=3", "b=2", "d=2"]);
     assert_eq!(index(&base), 3);
     assert!(overlay.hold().is_some());
+}
+
+#[test]
+fn staged_changes_are_seen_before_they_are_written_and_only_once() {
+    let base = Records::in_memory();
+    let overlay = Overlay::new(base.clone());
+    let records = overlay.records();
+    overlay.stage(batch(1, &[("a", "1")], &[]));
+    assert_eq!((all(&base, false, 9).len(), all(&records, false, 9)), (0, vec!["a=1".to_owned()]));
+    assert!(overlay.hold().is_none(), "the base is behind");
+    overlay.write_out().unwrap();
+    assert_eq!(all(&base, false, 9), ["a=1"]);
+    let still = overlay.hold().unwrap();
+    overlay.stage(batch(2, &[("a", "2")], &[]));
+    overlay.write_out().unwrap();
+    assert_eq!(all(still.records(), false, 9), ["a=1"], "a snapshot reads it");
+    drop(still);
+    assert_eq!(all(&base, false, 9), ["a=2"]);
+    overlay.write_out().unwrap();
+    assert_eq!(all(&records, false, 9), ["a=2"]);
+}
+
+/// The bytes that are stored or sent never change: a new form gets a new version.
+#[test]
+fn stored_and_sent_bytes_are_those_of_every_release() {
+    let nodes = BTreeMap::from([(1, PeerNode { peer: "p".to_owned(), api: "a".to_owned() })]);
+    let members = members(vec![BTreeSet::from([1])], nodes).unwrap();
+    let stored = StoredMembers::new(Some(log_id(2, 3)), members);
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(
+        hex(&encode_stored_members(&stored)),
+        "010200000000000000030000000000000001010000000100000001000000000000000100000001000000\
+         0000000001000000700100000061"
+    );
+    let sent: Vec<String> =
+        frames_of_every_kind().iter().map(|(_, frame)| hex(&frame[..])).collect();
+    assert_eq!(
+        sent[1],
+        "240000000102eeffc000000000000000000000000000000107000000000000000600000000000000"
+    );
 }
