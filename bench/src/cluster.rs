@@ -181,7 +181,7 @@ impl Cluster {
     }
 
     fn all_caught_up(&self, leader: &ClusterStatus) -> bool {
-        let committed = leader.committed_index.unwrap_or(leader.applied_index);
+        let committed = leader.committed_index;
         let is_up = |member: &Member| {
             let behind = committed.saturating_sub(member.matched_index.unwrap_or_default());
             matches!(member.role, MemberRole::Voter) && behind <= BEHIND_MAX
