@@ -217,7 +217,7 @@ impl Cluster {
     /// # Errors
     /// When the node does not answer.
     pub async fn status(&self, i: usize) -> Result<ClusterStatus> {
-        self.read(i, "/v1/cluster?read=local").await
+        self.read(i, "/v1/cluster").await
     }
 
     /// # Errors
