@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::base::clock::SharedClock;
-use crate::base::entropy::SharedEntropy;
 use crate::model::id::NodeId;
 use crate::replica::View;
 use crate::replica::config::ReplicaConfig;
@@ -30,7 +29,6 @@ pub(crate) struct Inner {
     pub(crate) cluster_id: String,
     pub(crate) config: ReplicaConfig,
     pub(crate) clock: SharedClock,
-    pub(crate) entropy: SharedEntropy,
     pub(crate) raft: Raft,
     pub(crate) live: Arc<Live>,
     pub(crate) peers: Arc<Peers>,

@@ -222,7 +222,7 @@ async fn build(
     raft_config: Arc<Config>,
     how: Start,
 ) -> Result<Arc<Inner>, StartError> {
-    let Parts { store, peer_listener, config, clock, entropy } = parts;
+    let Parts { store, peer_listener, config, clock, entropy: _ } = parts;
     let durable = DurableMark::default();
     let overlay = Overlay::new(store.records.clone());
     let log = LogAdapter::new(store.log.clone(), store.records.clone(), durable.clone());
@@ -248,7 +248,6 @@ async fn build(
         cluster_id: identity.cluster_id,
         config,
         clock,
-        entropy,
         raft,
         live,
         peers,
