@@ -124,6 +124,10 @@ impl Generation {
 impl Drop for Generation {
     /// Waits until sled's threads have let go of the file, so that whoever opens the folder next
     /// finds it free.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "polls a lock that sled lets go of within milliseconds, with a deadline"
+    )]
     fn drop(&mut self) {
         self.db = None;
         for _ in 0..CLOSE_WAIT_MS {
