@@ -254,3 +254,6 @@ fn wanted(state: &State, id: JobId, filter: &JobFilter) -> Option<JobView> {
     let fits = filter.paused.is_none_or(|paused| job.paused_at.is_some() == paused);
     fits.then(|| JobView::of(state, job))
 }
+
+#[cfg(test)]
+mod tests;
