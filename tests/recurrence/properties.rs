@@ -147,6 +147,13 @@ fn zone_and_instant() -> impl Strategy<Value = (String, Timestamp)> {
     })
 }
 
+fn in_zone(schedule: Schedule, zone: String) -> Schedule {
+    match schedule {
+        Schedule::Cron(source) => Schedule::Cron(CronSource { zone, ..source }),
+        other => other,
+    }
+}
+
 fn compile(schedule: &Schedule) -> Compiled {
     Compiled::new(schedule, &Bounds::default(), "tenant/group/job/trigger").unwrap()
 }
@@ -237,11 +244,11 @@ proptest! {
     #[test]
     fn strides_count_what_next_finds(
         schedule in any_schedule(),
-        after in instant(),
+        (zone, after) in zone_and_instant(),
         reach_ms in 0..2 * DAY_MS,
         count_max in 1..5_000_u64,
     ) {
-        let ours = compile(&schedule);
+        let ours = compile(&in_zone(schedule, zone));
         let until = after.plus(Span::from_ms(reach_ms));
         let Some(stride) = ours.stride_after(after, until, count_max) else {
             prop_assert!(ours.next_after(after).is_none_or(|next| next > until));

@@ -184,6 +184,33 @@ fn a_second_job_down_for_a_year_is_counted_exactly_in_bounded_calls() {
 }
 
 #[test]
+fn an_outage_over_a_change_of_the_clock_is_counted_by_real_time() {
+    let quarters = |zone: &str| {
+        let schedule = Schedule::Cron(CronSource {
+            text: "*/15 * * * *".to_owned(),
+            dialect: Dialect::Unix,
+            zone: zone.to_owned(),
+            dst_gap: DstGap::Auto,
+            dst_overlap: DstOverlap::Auto,
+        });
+        Compiled::new(&schedule, &Bounds::default(), "key").unwrap()
+    };
+    let skip = policy(MisfirePolicy::Skip);
+    let changes = [
+        ("America/New_York", "2024-11-02T00:00:00Z"),
+        ("America/New_York", "2024-03-09T00:00:00Z"),
+        ("Australia/Lord_Howe", "2024-04-05T00:00:00Z"),
+        ("Pacific/Apia", "2011-12-29T00:00:00Z"),
+    ];
+    for (zone, from) in changes {
+        let now = at(from).plus(Span::from_hours(60)).plus(Span::from_mins(1));
+        let total = select(&quarters(zone), at(from), now, &skip, 9);
+        assert_eq!(total.skipped[0].count, 60 * 4, "{zone} {from}");
+        assert!(!total.more);
+    }
+}
+
+#[test]
 fn an_outage_longer_than_one_call_can_count_goes_on_where_it_stopped() {
     let job = cron("0 0 12 * * ?");
     let (from, now) = ("1990-01-01T00:00:00Z", "2026-03-01T00:00:00Z");
