@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::machine::index::Index;
+use crate::machine::index::{Index, due_position};
 use crate::machine::invariant::{self, InvariantError};
 use crate::machine::state::{Meta, RequestRecord, State};
 use crate::model::fire::Fire;
@@ -97,7 +97,7 @@ impl Index {
         }
         for trigger in state.triggers.values() {
             index.trigger_by_name.insert((trigger.job, trigger.name.clone()), trigger.id);
-            if let Some(position) = crate::machine::index::due_position(trigger)
+            if let Some(position) = due_position(trigger)
                 && !state.is_job_paused(trigger.job)
             {
                 index.due_triggers.insert(position);

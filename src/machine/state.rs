@@ -11,7 +11,7 @@ use crate::base::time::Timestamp;
 use crate::machine::index::Index;
 use crate::machine::reply::Reply;
 use crate::model::fire::Fire;
-use crate::model::id::{FireId, GroupKey, JobId, JobKey, Revision, TriggerId, WorkerId};
+use crate::model::id::{FireId, GroupKey, JobId, JobKey, Revision, Seq, TriggerId, WorkerId};
 use crate::model::job::{Job, JobSpec};
 use crate::model::tenant::{Group, Tenant};
 use crate::model::trigger::Trigger;
@@ -176,7 +176,7 @@ impl State {
 
     /// The open fires of a job, oldest first.
     pub fn fires_of(&self, job: JobId) -> impl Iterator<Item = &Arc<Fire>> {
-        let first = FireId { job, seq: crate::model::id::Seq::ZERO };
+        let first = FireId { job, seq: Seq::ZERO };
         self.fires.range(first..).take_while(move |(id, _)| id.job == job).map(|(_, fire)| fire)
     }
 }

@@ -10,7 +10,7 @@ use crate::machine::apply::record::NewFire;
 use crate::machine::command::RequestFire;
 use crate::machine::reply::{Rejection, Reply};
 use crate::model::fire::{Fire, FireReason, FireState, WaitCause};
-use crate::model::id::FireId;
+use crate::model::id::{FireId, JobId};
 
 // Refusals, in order: UnknownTenant, UnknownJob, Overlap, TooManyOpenFires.
 pub(in crate::machine) fn request_fire(
@@ -50,7 +50,7 @@ pub(in crate::machine) fn request_fire(
     Ok(Reply::Fire(context.put_fire(fire)))
 }
 
-fn overlap_rejection(context: &Context<'_>, job: crate::model::id::JobId) -> Rejection {
+fn overlap_rejection(context: &Context<'_>, job: JobId) -> Rejection {
     match gate::blocker(context.state(), job) {
         Some(open) => Rejection::Overlap { open },
         // A policy that allows no fire at all.

@@ -8,7 +8,7 @@ use crate::machine::apply::context::Context;
 use crate::machine::index::JobLoad;
 use crate::machine::state::State;
 use crate::model::fire::{Fire, FireState, SkipReason, WaitCause};
-use crate::model::id::{FireId, JobId};
+use crate::model::id::{FireId, JobId, Seq};
 use crate::model::policy::Overlap;
 
 /// Open fires that are looked at to name the one that stands in the way.
@@ -94,7 +94,7 @@ pub(in crate::machine) fn release_buffered(context: &mut Context<'_>, job: JobId
 }
 
 fn first_buffered(state: &State, job: JobId) -> Option<Arc<Fire>> {
-    let first = FireId { job, seq: crate::model::id::Seq::ZERO };
+    let first = FireId { job, seq: Seq::ZERO };
     let id = state.index().buffered().range(first..).next()?;
     if id.job != job {
         return None;
