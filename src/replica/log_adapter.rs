@@ -31,6 +31,8 @@ use crate::store::records::Records;
 const READ_BYTES: usize = 1_024 * 1_024;
 /// Entries read in one step of a replay.
 const REPLAY_ENTRIES: u64 = 1_024;
+/// The commit index is saved no more often than this.
+const COMMITTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// The applied index up to which the records are known to be on disk, shared by those who make
 /// them durable and the one who purges.
@@ -54,6 +56,7 @@ pub(crate) struct LogAdapter {
     records: Records,
     durable: DurableMark,
     pace: Pace,
+    committed_saved: Option<Instant>,
 }
 
 /// How the appends get on.
@@ -91,7 +94,7 @@ impl Pace {
 
 impl LogAdapter {
     pub(crate) fn new(log: Log, records: Records, durable: DurableMark) -> LogAdapter {
-        LogAdapter { log, records, durable, pace: Pace::default() }
+        LogAdapter { log, records, durable, pace: Pace::default(), committed_saved: None }
     }
 
     pub(crate) fn pace(&self) -> Pace {
@@ -192,7 +195,13 @@ impl RaftLogStorage<TypeConfig> for LogAdapter {
         result.map_err(failed)
     }
 
+    /// Now and then: it only lets a node that restarts alone apply a little more before it hears a
+    /// leader, and every call wakes the log's writer.
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {
+        if self.committed_saved.is_some_and(|saved| saved.elapsed() < COMMITTED_PAUSE) {
+            return Ok(());
+        }
+        self.committed_saved = Some(Instant::now());
         self.log.save_committed(committed.map(position_of)).map_err(failed)
     }
 
