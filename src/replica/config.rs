@@ -39,6 +39,8 @@ pub struct ReplicaConfig {
     pub log_kept: u64,
     /// Proposals that may wait on one member; above it they are refused as overload.
     pub proposals_max: usize,
+    /// Linearizable reads that may wait on one member for the next round.
+    pub reads_max: usize,
     /// How long a new node tries to be let in before it gives up.
     pub join_within: Duration,
 }
@@ -54,6 +56,7 @@ impl ReplicaConfig {
             snapshot_every: 50_000,
             log_kept: 50_000,
             proposals_max: 8_192,
+            reads_max: 16_384,
             join_within: Duration::from_secs(60),
         }
     }

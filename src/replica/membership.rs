@@ -181,7 +181,7 @@ async fn say_hello(inner: &Inner) {
             Ok(frame) => {
                 let mut input = Reader(frame.body);
                 if input.bool("welcome") == Ok(true) {
-                    let _ = inner.raft.runtime_config().elect(false);
+                    inner.raft.runtime_config().elect(false);
                     inner.stop_because("this node was removed from its cluster");
                     return;
                 }

@@ -137,7 +137,11 @@ async fn forwarded(inner: &Inner, proposal: Bytes, deadline: Instant) -> Answer 
     }
 }
 
-fn enqueue<T>(queue: &mpsc::Sender<T>, item: T, inner: &Inner) -> Result<(), ProposeError> {
+pub(crate) fn enqueue<T>(
+    queue: &mpsc::Sender<T>,
+    item: T,
+    inner: &Inner,
+) -> Result<(), ProposeError> {
     queue.try_send(item).map_err(|error| match error {
         TrySendError::Full(_) => ProposeError::Overloaded,
         TrySendError::Closed(_) => inner.stopped_error(),

@@ -20,7 +20,7 @@ use crate::replica::error::ProposeError;
 use crate::replica::frames::Kind;
 use crate::replica::inner::Inner;
 use crate::replica::peers::Purpose;
-use crate::replica::propose::call_error;
+use crate::replica::propose::{call_error, enqueue};
 
 type IndexAnswer = Result<u64, ProposeError>;
 
@@ -46,23 +46,19 @@ pub(crate) async fn linearizable(inner: &Inner, within: Duration) -> Result<View
             Ok(index) => return inner.wait_applied(index, deadline).await,
             // Reading changes nothing, so every refusal but the last is tried again.
             Err(error) if Instant::now() >= deadline => return Err(error),
-            Err(error @ (ProposeError::Stopped(_) | ProposeError::Invalid { .. })) => {
-                return Err(error);
-            }
+            Err(
+                error @ (ProposeError::Stopped(_)
+                | ProposeError::Overloaded
+                | ProposeError::Invalid { .. }),
+            ) => return Err(error),
             Err(_) => inner.leadership_moves(deadline).await,
         }
     }
 }
 
-async fn ask(
-    inner: &Inner,
-    queue: &mpsc::UnboundedSender<ReadRequest>,
-    deadline: Instant,
-) -> IndexAnswer {
+async fn ask(inner: &Inner, queue: &mpsc::Sender<ReadRequest>, deadline: Instant) -> IndexAnswer {
     let (answer, answered) = oneshot::channel();
-    if queue.send(ReadRequest(answer)).is_err() {
-        return Err(inner.stopped_error());
-    }
+    enqueue(queue, ReadRequest(answer), inner)?;
     match timeout_at(deadline, answered).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => Err(inner.stopped_error()),
@@ -73,7 +69,7 @@ async fn ask(
 /// Runs one round after the other, until the node stops.
 pub(crate) async fn run_rounds(
     inner: Arc<Inner>,
-    mut queue: mpsc::UnboundedReceiver<ReadRequest>,
+    mut queue: mpsc::Receiver<ReadRequest>,
     round: Round,
 ) {
     loop {

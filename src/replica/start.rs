@@ -241,8 +241,8 @@ async fn build(
         .map_err(|fatal| StartError::Core(fatal.to_string()))?;
     let (proposals, proposed) = mpsc::channel(config.proposals_max);
     let (forwards, forwarded) = mpsc::channel(config.proposals_max);
-    let (reads_here, asked_here) = mpsc::unbounded_channel();
-    let (reads_at_leader, asked_at_leader) = mpsc::unbounded_channel();
+    let (reads_here, asked_here) = mpsc::channel(config.reads_max);
+    let (reads_at_leader, asked_at_leader) = mpsc::channel(config.reads_max);
     let inner = Arc::new(Inner {
         me: NodeId(identity.node_id),
         cluster_id: identity.cluster_id,
