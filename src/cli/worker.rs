@@ -1,6 +1,7 @@
 //! `horolog worker`: runs commands and calls URLs for the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use crate::base::bounded::Name;
@@ -67,6 +68,7 @@ pub fn trace_to_stderr() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .try_init();
 }

@@ -193,7 +193,7 @@ impl Started {
             StopReason::LeaseLost => "lease lost",
             StopReason::Draining => "worker drained",
         };
-        tail.push(format!("\n[{why}: {how}]\n").as_bytes());
+        tail.push_line(&format!("[{why}: {how}]"));
         Report { ending: Ending::Stopped, output: Some(tail.finish()), exit_code: None }
     }
 }

@@ -43,6 +43,15 @@ impl OutputTail {
         self.bytes.extend_from_slice(chunk);
     }
 
+    /// Adds a line of the worker's own below what the program printed.
+    pub fn push_line(&mut self, line: &str) {
+        if self.bytes.last().is_some_and(|last| *last != b'\n') {
+            self.push(b"\n");
+        }
+        self.push(line.as_bytes());
+        self.push(b"\n");
+    }
+
     /// The tail as text. Bytes that are not UTF-8 become U+FFFD. When anything was cut, the text
     /// begins with a marker that says how many bytes were seen in all.
     #[must_use]
@@ -74,6 +83,16 @@ mod tests {
         tail.push("zwei \u{e9}\n".as_bytes());
         let expected = Output { text: "one\nzwei \u{e9}\n".to_owned(), truncated: false };
         assert_eq!(tail.finish(), expected);
+    }
+
+    #[test]
+    fn a_line_of_our_own_stands_alone() {
+        for (printed, kept) in [("", "[x]\n"), ("a", "a\n[x]\n"), ("a\n", "a\n[x]\n")] {
+            let mut tail = OutputTail::new();
+            tail.push(printed.as_bytes());
+            tail.push_line("[x]");
+            assert_eq!(tail.finish().text, kept);
+        }
     }
 
     #[test]
