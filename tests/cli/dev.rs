@@ -9,7 +9,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::cli::support::until;
 
-/// Six free ports as `dev` wants them. Another process may take one meanwhile; then the test says so.
+/// Six free ports as `dev` wants them. Another process may take one meanwhile; then the test says
+/// so.
 fn free_ports() -> u16 {
     for from in (20_000..50_000).step_by(211) {
         let from = from + u16::try_from(std::process::id() % 100).unwrap();

@@ -73,12 +73,15 @@ fn walk(state: &State, filter: &JobFilter, limit: usize) -> (Vec<String>, usize)
     }
 }
 
+/// A group, the beginning of a name, whether it is paused; and the jobs that this finds.
+type Filtered<'a> = (Option<&'a str>, Option<&'a str>, Option<bool>, &'a [&'a str]);
+
 #[test]
 fn filters_find_exactly_what_they_name() {
     let jobs = ["a/x1", "a/x2", "a/y1", "b/x1", "b/x2", "b/x3", "c/z"];
     let split = |job: &&'static str| job.split_once('/').map(|(g, j)| (g, j.to_owned())).unwrap();
     let machine = machine_with(jobs.iter().map(split));
-    let table: [(Option<&str>, Option<&str>, Option<bool>, &[&str]); 7] = [
+    let table: [Filtered<'_>; 7] = [
         (None, None, None, &jobs),
         (Some("b"), None, None, &["b/x1", "b/x2", "b/x3"]),
         (Some("a"), Some("x"), None, &["a/x1", "a/x2"]),
