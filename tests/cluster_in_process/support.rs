@@ -67,12 +67,6 @@ pub async fn try_start_on(
 }
 
 pub async fn start(how: Start) -> Member {
-    if let Ok(filter) = std::env::var("RUST_LOG") {
-        let _ = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .try_init();
-    }
     let folder = Arc::new(tempfile::tempdir().unwrap());
     try_start(&folder, "127.0.0.1:0", how).await.unwrap()
 }
