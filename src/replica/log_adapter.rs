@@ -234,8 +234,9 @@ impl RaftLogStorage<TypeConfig> for LogAdapter {
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
         if !self.durable.covers(upto.index) {
             // Rare: the snapshot that lets entries go has made the records durable before.
-            self.records.make_durable().map_err(failed)?;
+            // The mark is read first: one read afterwards might be newer than what was flushed.
             let applied = self.records.applied().map_err(failed)?.and_then(|mark| mark.position);
+            self.records.make_durable().map_err(failed)?;
             if applied.is_some_and(|applied| applied.index < upto.index) {
                 let problem = format!("the log cannot be purged up to {upto}: it is not applied");
                 return Err(io::Error::other(problem));
