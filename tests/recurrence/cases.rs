@@ -526,4 +526,5 @@ fn the_choices_for_gap_and_overlap_hold_for_any_expression() {
     assert_eq!(overlap("30 1 * * *", DstOverlap::Last), [second, next_day]);
     assert_eq!(overlap("30 1 * * *", DstOverlap::Both), [first, second]);
     assert_eq!(overlap("30/59 1 * * *", DstOverlap::Auto), [first, second]);
+    assert_eq!(overlap("30-30/2 1 * * *", DstOverlap::Auto), [first, second], "a step is a step");
 }

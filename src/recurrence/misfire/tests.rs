@@ -185,9 +185,9 @@ fn a_second_job_down_for_a_year_is_counted_exactly_in_bounded_calls() {
 
 #[test]
 fn an_outage_over_a_change_of_the_clock_is_counted_by_real_time() {
-    let quarters = |zone: &str| {
+    let quarters = |text: &str, zone: &str| {
         let schedule = Schedule::Cron(CronSource {
-            text: "*/15 * * * *".to_owned(),
+            text: text.to_owned(),
             dialect: Dialect::Unix,
             zone: zone.to_owned(),
             dst_gap: DstGap::Auto,
@@ -204,9 +204,18 @@ fn an_outage_over_a_change_of_the_clock_is_counted_by_real_time() {
     ];
     for (zone, from) in changes {
         let now = at(from).plus(Span::from_hours(60)).plus(Span::from_mins(1));
-        let total = select(&quarters(zone), at(from), now, &skip, 9);
+        let total = select(&quarters("*/15 * * * *", zone), at(from), now, &skip, 9);
         assert_eq!(total.skipped[0].count, 60 * 4, "{zone} {from}");
         assert!(!total.more);
+    }
+    // Six hours a night: the night of the change has five of them in spring and seven in autumn.
+    let nights = quarters("*/15 0-5 * * *", "America/New_York");
+    for (from, now, count) in [
+        ("2024-03-10T04:00:00Z", "2024-03-11T03:00:00Z", 5 * 4),
+        ("2024-11-03T03:00:00Z", "2024-11-04T04:00:00Z", 7 * 4),
+    ] {
+        let total = select(&nights, at(from), at(now), &skip, 9);
+        assert_eq!(total.skipped[0].count, count, "{from}");
     }
 }
 
