@@ -20,10 +20,11 @@ pub mod offers;
 pub mod term;
 pub mod ticker;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::base::clock::SharedClock;
 use crate::leader::handler::TermHandler;
@@ -37,7 +38,9 @@ pub async fn run(replica: Replica, clock: SharedClock) {
     loop {
         let now = *leadership.borrow_and_update();
         if now.leading {
-            lead(&replica, &clock, now.term, &mut leadership).await;
+            if lead(&replica, &clock, now.term, &mut leadership).await.is_break() {
+                return;
+            }
             continue;
         }
         if leadership.changed().await.is_err() {
@@ -46,13 +49,14 @@ pub async fn run(replica: Replica, clock: SharedClock) {
     }
 }
 
-/// Serves one term, until the leadership is seen to have changed.
+/// Serves one term, until the leadership is seen to have changed; breaks when the replica has
+/// stopped.
 async fn lead(
     replica: &Replica,
     clock: &SharedClock,
     number: u64,
     leadership: &mut watch::Receiver<Leadership>,
-) {
+) -> ControlFlow<()> {
     info!(term = number, "leading");
     let term = Arc::new(Term::new(replica.clone(), clock.clone(), number));
     replica.set_leader_handler(Arc::new(TermHandler::new(term.clone())));
@@ -61,14 +65,11 @@ async fn lead(
         // An error means that the replica has stopped, which ends the term as well.
         let _ = leadership.wait_for(other_term).await;
     };
-    tokio::select! {
-        () = lost => info!(term = number, "no longer leading"),
-        outcome = ticker::run(&term) => {
-            if let Err(error) = outcome {
-                warn!(term = number, %error, "the leader's loop ended, waiting for a new term");
-                let _ = leadership.wait_for(|seen| !seen.leading || seen.term != number).await;
-            }
-        }
-    }
+    let outcome = tokio::select! {
+        () = lost => ControlFlow::Continue(()),
+        () = ticker::run(&term) => ControlFlow::Break(()),
+    };
+    info!(term = number, "no longer leading");
     term.close();
+    outcome
 }

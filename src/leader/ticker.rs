@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::base::time::Timestamp;
 use crate::leader::term::Term;
@@ -22,11 +22,10 @@ const RETRY_AFTER: Duration = Duration::from_millis(50);
 /// How often silent workers are looked for.
 const WORKERS_EVERY: Duration = Duration::from_secs(5);
 
-/// Runs until this node no longer leads in the term.
-///
-/// # Errors
-/// The refusal that shows it.
-pub async fn run(term: &Term) -> Result<(), ProposeError> {
+/// Runs until the replica has stopped. Whether this node still leads is not judged here: a proposal
+/// that failed says nothing certain about it, and a leader that stopped firing would go on being
+/// the leader. The caller drops the loop once another term is seen to have begun.
+pub async fn run(term: &Term) {
     let mut cache = ScheduleCache::default();
     let mut applied = term.replica.applied();
     let mut workers_at = Instant::now() + WORKERS_EVERY;
@@ -41,7 +40,7 @@ pub async fn run(term: &Term) -> Result<(), ProposeError> {
                 () = term.nudge.notified() => {}
                 changed = applied.changed() => {
                     if changed.is_err() {
-                        return Ok(());
+                        return;
                     }
                 }
                 () = tokio::time::sleep_until(sleep_until) => {}
@@ -51,8 +50,18 @@ pub async fn run(term: &Term) -> Result<(), ProposeError> {
         let proposals = round.commands.into_iter().map(Proposal::from).collect();
         match term.replica.propose_leading(term.number, proposals).await {
             Ok(_) => {}
-            Err(error) if error.is_retryable() => tokio::time::sleep(RETRY_AFTER).await,
-            Err(error) => return Err(error),
+            Err(ProposeError::Stopped(_)) => return,
+            Err(error) => {
+                // The cursors are in the log: whatever became of this proposal, the next plan
+                // begins where the applied ones ended.
+                if error.is_retryable() {
+                    debug!(term = term.number, %error, "a round was refused, planning again");
+                } else {
+                    warn!(term = term.number, %error, "a round has no answer, planning again");
+                }
+                drop(under_way);
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
         }
     }
 }

@@ -76,6 +76,32 @@ async fn a_leader_that_was_paused_changes_nothing_after_it_resumes() {
     worker.stop();
 }
 
+/// P1: proposals of the leader go unanswered while both followers hang. No election follows, as
+/// they come back to the leader that they know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn firing_goes_on_after_all_followers_hung() {
+    let cluster = Cluster::start(3).await;
+    firing::make_jobs(&cluster, 20).await;
+    let worker = Worker::start((0..3).map(|position| cluster.base(position)).collect());
+    fires_pass(Span::from_secs(3)).await;
+
+    let leader = cluster.leader().await;
+    let followers: Vec<usize> = (0..3).filter(|&position| position != leader).collect();
+    for &follower in &followers {
+        cluster.pause(follower);
+    }
+    // Longer than the leader waits for the answer to one proposal.
+    fires_pass(Span::from_secs(15)).await;
+    for &follower in &followers {
+        cluster.resume(follower);
+    }
+
+    let end = SystemClock.now();
+    fires_pass(Span::from_secs(2)).await;
+    firing::check_every_second_once(&cluster, &cluster.base(leader), 20, end).await;
+    worker.stop();
+}
+
 /// P5: what was acknowledged survives `kill -9` of all nodes at once. P1: the downtime is accounted
 /// for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
