@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
+use crate::base::time::Span;
 use crate::leader::term::Term;
 use crate::machine::state::State;
 use crate::model::fire::{FencingToken, FireState};
@@ -87,43 +88,54 @@ async fn withdraw(term: &Term, worker: WorkerId) -> Result<LeaderAnswer, Propose
 
 /// Prolongs leases. The leadership is confirmed after the call came in and before anything is
 /// promised: any later leader begins its own count, of one full length, after that moment, and so
-/// after the worker's own count began.
+/// after the worker's own count began. The state is read under the lock of the leases, so that one
+/// that the log has ended meanwhile is not promised again.
 async fn extend(
     term: &Term,
     worker: WorkerId,
     runs: &[(RunId, FencingToken)],
 ) -> Result<LeaderAnswer, ProposeError> {
-    let view = term.replica.linearizable(CONFIRM_WITHIN).await?;
-    let now = Instant::now();
+    term.replica.linearizable(CONFIRM_WITHIN).await?;
     let mut memory = term.memory();
     if memory.closed {
         return Err(ProposeError::NoLeader);
     }
+    let now = Instant::now();
     memory.leases.heard_of(worker, now);
+    let state = term.replica.view().state;
     let verdicts = runs
         .iter()
-        .map(|(run, token)| {
-            let verdict = verdict_on(&view.state, *run, *token);
-            if let ExtendVerdict::Extended { ttl, .. } = &verdict {
-                memory.leases.extend(run.fire, *token, ttl.to_std(), now);
+        .map(|&(run, token)| match lease_of(&state, worker, run, token) {
+            Ok((ttl, cancel_requested)) => {
+                if memory.leases.extend(run.fire, token, ttl.to_std(), now) {
+                    ExtendVerdict::Extended { ttl, cancel_requested }
+                } else {
+                    ExtendVerdict::Stale { current: None }
+                }
             }
-            verdict
+            Err(refusal) => refusal,
         })
         .collect();
     Ok(LeaderAnswer::Extended(verdicts))
 }
 
-fn verdict_on(state: &State, run: RunId, token: FencingToken) -> ExtendVerdict {
-    let Some(fire) = state.fires().get(&run.fire) else {
-        return ExtendVerdict::NotOpen;
-    };
+/// The length of the lease that a worker holds on a run, and whether the run is to be cancelled.
+fn lease_of(
+    state: &State,
+    worker: WorkerId,
+    run: RunId,
+    token: FencingToken,
+) -> Result<(Span, bool), ExtendVerdict> {
+    let fire = state.fires().get(&run.fire).ok_or(ExtendVerdict::NotOpen)?;
     let lease = fire.lease.filter(|_| fire.state == FireState::Running);
     match lease {
-        Some(lease) if lease.token == token && fire.attempt_count == run.attempt => {
-            let cancel_requested = fire.cancel_requested_at.is_some();
-            ExtendVerdict::Extended { ttl: lease.ttl, cancel_requested }
+        Some(lease)
+            if lease.token == token
+                && lease.worker == worker
+                && fire.attempt_count == run.attempt =>
+        {
+            Ok((lease.ttl, fire.cancel_requested_at.is_some()))
         }
-        Some(lease) => ExtendVerdict::Stale { current: Some(lease.token) },
-        None => ExtendVerdict::Stale { current: None },
+        other => Err(ExtendVerdict::Stale { current: other.map(|lease| lease.token) }),
     }
 }

@@ -83,7 +83,10 @@ impl Leases {
         self.heard_of.insert(worker, now);
     }
 
-    /// Prolongs a lease by its length from `now`; false when the token does not hold it here.
+    /// Prolongs a lease to its whole length from `now`; false when it has run out already, since
+    /// its end may be on its way into the log. A lease that is not known here was granted a moment
+    /// ago and begins its count when the grant is seen.
+    #[must_use]
     pub fn extend(
         &mut self,
         fire: FireId,
@@ -92,8 +95,11 @@ impl Leases {
         now: Instant,
     ) -> bool {
         let Some(held) = self.held.get(&fire).copied().filter(|held| held.token == token) else {
-            return false;
+            return true;
         };
+        if held.ends_at <= now {
+            return false;
+        }
         self.by_end.remove(&(held.ends_at, fire));
         self.insert(fire, Held { token, ends_at: now + ttl });
         true
@@ -152,5 +158,51 @@ impl Leases {
         if let Some(held) = self.held.remove(&fire) {
             self.by_end.remove(&(held.ends_at, fire));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{JobId, Seq};
+
+    const TTL: Duration = Duration::from_secs(10);
+    const TOKEN: FencingToken = FencingToken(7);
+
+    fn fire() -> FireId {
+        FireId { job: JobId(Seq::ZERO), seq: Seq::ZERO }
+    }
+
+    /// One lease of [`TOKEN`] that ends [`TTL`] after the returned instant.
+    fn one_lease() -> (Leases, Instant) {
+        let mut leases = Leases::default();
+        let start = Instant::now();
+        leases.insert(fire(), Held { token: TOKEN, ends_at: start + TTL });
+        (leases, start)
+    }
+
+    #[test]
+    fn a_lease_extended_in_time_lasts_its_whole_length_from_then() {
+        let (mut leases, start) = one_lease();
+        let last_moment = start + TTL - Duration::from_millis(1);
+        assert!(leases.extend(fire(), TOKEN, TTL, last_moment));
+        assert_eq!(leases.next_end(), Some(last_moment + TTL));
+        assert_eq!(leases.run_out(start + TTL), []);
+        assert_eq!(leases.run_out(last_moment + TTL).len(), 1);
+    }
+
+    #[test]
+    fn a_lease_that_ran_out_is_not_promised_again() {
+        let (mut leases, start) = one_lease();
+        assert!(!leases.extend(fire(), TOKEN, TTL, start + TTL));
+        assert_eq!(leases.run_out(start + TTL).len(), 1, "its end still goes to the log");
+    }
+
+    #[test]
+    fn an_older_token_moves_nothing() {
+        let (mut leases, start) = one_lease();
+        let older = FencingToken(TOKEN.0 - 1);
+        let _ = leases.extend(fire(), older, TTL, start + Duration::from_secs(5));
+        assert_eq!(leases.next_end(), Some(start + TTL));
     }
 }
