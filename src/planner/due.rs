@@ -17,7 +17,6 @@ use crate::recurrence::misfire::{self, Selection, SkippedRun as MissedRun};
 pub struct DueWork {
     pub advances: Vec<TriggerAdvance>,
     pub fires: Vec<FireId>,
-    pub more: bool,
     pub unreadable: Vec<(TriggerId, String)>,
 }
 
@@ -34,7 +33,6 @@ pub fn due_work(state: &State, cache: &mut ScheduleCache, now: Timestamp) -> Due
             break;
         }
         if work.fires.len() == limits::FIRES_PER_ENTRY_MAX {
-            work.more = true;
             return work;
         }
         work.fires.push(*fire);
@@ -46,7 +44,6 @@ pub fn due_work(state: &State, cache: &mut ScheduleCache, now: Timestamp) -> Due
             break;
         }
         if fires_left == 0 || looked_at == TRIGGERS_PER_ROUND_MAX {
-            work.more = true;
             break;
         }
         let Some(trigger) = state.triggers().get(id) else {
@@ -54,7 +51,7 @@ pub fn due_work(state: &State, cache: &mut ScheduleCache, now: Timestamp) -> Due
         };
         match cache.compiled(state, trigger) {
             Ok(compiled) => {
-                let advance = advance_of(trigger, compiled, now, fires_left, &mut work.more);
+                let advance = advance_of(trigger, compiled, now, fires_left);
                 fires_left -= advance.fires.len().min(fires_left);
                 work.advances.push(advance);
             }
@@ -72,7 +69,6 @@ fn advance_of(
     compiled: &Compiled,
     now: Timestamp,
     fires_max: usize,
-    more: &mut bool,
 ) -> TriggerAdvance {
     let selection: Selection = misfire::select(
         compiled,
@@ -81,7 +77,6 @@ fn advance_of(
         &trigger.spec.misfire,
         fires_max,
     );
-    *more |= selection.more;
     let on_time_from = now.minus(trigger.spec.misfire.grace);
     let planned = |&scheduled_at: &Timestamp| PlannedFire {
         scheduled_at,

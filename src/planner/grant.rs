@@ -22,7 +22,6 @@ pub struct ReadyWork {
     pub waves: Vec<Vec<Pick>>,
     /// What remains of the offers.
     pub offers_left: Vec<Offer>,
-    pub more: bool,
 }
 
 /// One kind of work: what a worker must serve to be given it.
@@ -45,7 +44,6 @@ pub fn ready_work(state: &State, offers: &[Offer]) -> ReadyWork {
                 break;
             };
             if picked == limits::GRANTS_PER_ENTRY_MAX {
-                work.more = true;
                 return work.without_empty_offers();
             }
             let wave = wave_of.entry(key.fire.job).or_insert(0);

@@ -31,8 +31,6 @@ pub struct Plan {
     pub commands: Vec<Command>,
     /// The next time by which something falls due; `None`: nothing is scheduled.
     pub wake_at: Option<Timestamp>,
-    /// A limit was met before everything was planned: plan again once these commands are applied.
-    pub more: bool,
     /// Triggers whose stored rule this version cannot read, each with the reason. They are ended.
     pub unreadable: Vec<(TriggerId, String)>,
 }
@@ -74,11 +72,9 @@ pub fn plan(state: &State, cache: &mut ScheduleCache, now: Timestamp, offers: &[
     let mut plan = Plan::default();
 
     let granted = grant::ready_work(state, offers);
-    plan.more |= granted.more;
     plan.commands.extend(granted.waves.into_iter().map(|picks| Command::Grant(Grant { picks })));
 
     let due = due::due_work(state, cache, now);
-    plan.more |= due.more;
     plan.unreadable = due.unreadable;
     if !due.advances.is_empty() || !due.fires.is_empty() {
         let offers = granted.offers_left;
@@ -90,9 +86,8 @@ pub fn plan(state: &State, cache: &mut ScheduleCache, now: Timestamp, offers: &[
     }
 
     let expired = expiry::timed_out(state, now);
-    plan.more |= expired.more;
-    if !expired.leases.is_empty() {
-        plan.commands.push(Command::ExpireLeases { expired: expired.leases });
+    if !expired.is_empty() {
+        plan.commands.push(Command::ExpireLeases { expired });
     }
 
     plan.wake_at = next_wake(state, now);
@@ -100,7 +95,8 @@ pub fn plan(state: &State, cache: &mut ScheduleCache, now: Timestamp, offers: &[
 }
 
 /// The earliest of what is still to come. What is due already needs no timer: it is planned, or
-/// `more` is set.
+/// other commands of this round filled the limits, and a round with commands is followed by the
+/// next one at once.
 fn next_wake(state: &State, now: Timestamp) -> Option<Timestamp> {
     let index = state.index();
     let after_now = now.plus(Span::from_ms(1));

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::bounded::Name;
+use crate::base::limits;
 use crate::base::time::{Span, Timestamp};
 use crate::machine::Machine;
 use crate::machine::command::{
@@ -295,14 +296,17 @@ fn a_delayed_fire_waits_for_its_time() {
 }
 
 #[test]
-fn a_round_is_bounded_and_says_that_there_is_more() {
+fn a_round_is_bounded_and_the_next_ones_do_the_rest() {
     let mut bench = Bench::new();
     bench.put_job(at(0), "a", None);
     for _ in 0..600 {
         bench.request(at(0), "a", Some(at(1)));
     }
     let plan = bench.plan(at(1), &[]);
-    assert!(plan.more);
+    let [Command::RecordFires(record)] = plan.commands.as_slice() else {
+        panic!("{:?}", plan.commands);
+    };
+    assert_eq!(record.due.len(), limits::FIRES_PER_ENTRY_MAX);
     bench.settle(at(1), &[]);
     assert!(bench.open().iter().all(|fire| fire.1 == FireState::Ready));
 }
