@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use crate::store::error::StoreError;
 use crate::store::records::{
-    AppliedMark, KeyValue, RecordBatch, RecordStore, Records, Visit, prefix_end,
+    AppliedMark, KeyValue, RecordBatch, RecordStore, Records, Visit, is_empty_range, scan_each,
 };
 
 pub(crate) struct Overlay {
@@ -173,7 +173,7 @@ impl RecordStore for Overlay {
         limit: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
         let staged = self.read();
-        if staged.changes.is_empty() || is_empty(from, to) {
+        if staged.changes.is_empty() || is_empty_range(from, to) {
             return self.base.scan(from, to, reverse, limit);
         }
         let changes: Vec<_> = staged.changes.range::<[u8], _>((from, to)).collect();
@@ -198,12 +198,7 @@ impl RecordStore for Overlay {
         if self.read().changes.is_empty() {
             return self.base.for_each(prefix, visit);
         }
-        let end = prefix_end(prefix);
-        let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        for (key, value) in self.scan(Bound::Included(prefix), to, false, usize::MAX)? {
-            visit(&key, &value)?;
-        }
-        Ok(())
+        scan_each(self, prefix, visit)
     }
 
     fn replace_all(
@@ -226,16 +221,5 @@ impl RecordStore for Overlay {
 
     fn disk_bytes(&self) -> u64 {
         self.base.disk_bytes()
-    }
-}
-
-/// Whether the bounds leave nothing between them; a map would panic over them.
-fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
-    match (from, to) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(from), Bound::Included(to)) => from > to,
-        (Bound::Excluded(from), Bound::Excluded(to))
-        | (Bound::Included(from), Bound::Excluded(to))
-        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
     }
 }

@@ -64,7 +64,10 @@ pub trait RecordStore: Send + Sync + 'static {
         reverse: bool,
         limit: usize,
     ) -> Result<Vec<KeyValue>, StoreError>;
-    fn for_each(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError>;
+    /// By one scan, which holds all of the prefix in memory; a store that can walk does so.
+    fn for_each(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        scan_each(self, prefix, visit)
+    }
     fn replace_all(
         &self,
         records: &mut dyn Iterator<Item = Result<KeyValue, StoreError>>,
@@ -206,6 +209,32 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
         }
     }
     None
+}
+
+/// Visits what one scan of a prefix found.
+pub(crate) fn scan_each(
+    records: &(impl RecordStore + ?Sized),
+    prefix: &[u8],
+    visit: &mut Visit<'_>,
+) -> Result<(), StoreError> {
+    let end = prefix_end(prefix);
+    let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    for (key, value) in records.scan(Bound::Included(prefix), to, false, usize::MAX)? {
+        visit(&key, &value)?;
+    }
+    Ok(())
+}
+
+/// Whether nothing can lie between the bounds; the maps of the standard library panic on some of
+/// those.
+pub(crate) fn is_empty_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    match (from, to) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Excluded(from), Bound::Excluded(to))
+        | (Bound::Included(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
+    }
 }
 
 fn check_key(key: &[u8]) -> Result<(), StoreError> {

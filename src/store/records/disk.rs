@@ -23,10 +23,11 @@ use crate::store::fault::Faults;
 use crate::store::files;
 use crate::store::poison::Poison;
 use crate::store::records::generation::{self, Generation};
-use crate::store::records::memory::is_empty_range;
 use crate::store::records::overlay::{Layer, Merged, Overlay};
 use crate::store::records::value;
-use crate::store::records::{AppliedMark, KeyValue, RecordBatch, RecordStore, Visit, prefix_end};
+use crate::store::records::{
+    AppliedMark, KeyValue, RecordBatch, RecordStore, Visit, is_empty_range, prefix_end,
+};
 
 /// Changes that are written at once when there are so many, in bytes.
 const WRITE_BYTES: usize = 256 * 1_024;

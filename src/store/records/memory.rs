@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::store::error::StoreError;
-use crate::store::records::{AppliedMark, KeyValue, RecordBatch, RecordStore, Visit, prefix_end};
+use crate::store::records::{AppliedMark, KeyValue, RecordBatch, RecordStore, is_empty_range};
 
 /// Lives as long as a handle on it; a batch is "durable" at once.
 #[derive(Default)]
@@ -64,15 +64,6 @@ impl RecordStore for MemoryRecords {
         })
     }
 
-    fn for_each(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        let end = prefix_end(prefix);
-        let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        for (key, value) in self.scan(Bound::Included(prefix), to, false, usize::MAX)? {
-            visit(&key, &value)?;
-        }
-        Ok(())
-    }
-
     fn replace_all(
         &self,
         records: &mut dyn Iterator<Item = Result<KeyValue, StoreError>>,
@@ -89,16 +80,5 @@ impl RecordStore for MemoryRecords {
 
     fn disk_bytes(&self) -> u64 {
         0
-    }
-}
-
-/// Whether nothing can lie between the bounds; the maps of the standard library panic on some of
-/// those.
-pub(crate) fn is_empty_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
-    match (from, to) {
-        (Bound::Included(a), Bound::Included(b)) => a > b,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Excluded(b)) => a >= b,
-        (Bound::Excluded(a), Bound::Included(b)) => a >= b,
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
     }
 }
